@@ -1,0 +1,104 @@
+"""The contract every activation meets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Moments(NamedTuple):
+    """What one activation makes of one variance q: the per-sequence numbers of theory.md, section 7.
+
+    Attributes
+    ----------
+    square : ψ² = E[φ(√q z)²].
+    slope : dV̂/dc at c = 1, that is q E[φ'(√q z)²] / ψ².
+    growth : d log ψ² / d log q.
+    """
+
+    square: Array
+    slope: Array
+    growth: Array
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The compiled side of an activation: how a block of pairs passes through it.
+
+    Attributes
+    ----------
+    forward : turns (u, Θ̂) into (w, Q) in place; see `rntk.engine.fused.signatures`.
+    partials : derivatives of w and V̂' by u, log q and log q', for the hyperparameter gradients.
+    """
+
+    forward: Any
+    partials: Any
+
+
+class Activation(ABC):
+    """An activation φ, its Gaussian expectations, and its compiled pair step.
+
+    For (z₁, z₂) centred Gaussian with variances q₁, q₂, covariance s and correlation c,
+
+        V = E[φ(z₁) φ(z₂)],    V' = E[φ'(z₁) φ'(z₂)] = ∂V/∂s.
+
+    Two descriptions of the same expectations live side by side and share no arithmetic: `dual` is the
+    textbook formula for the reference engine; `moments`, `marks` and `lanes` are the unit-vector form for
+    the fused engine. To add an activation, write one subclass (or one `HermiteActivation`) in one file.
+    """
+
+    #: Name by which users ask for it.
+    name: str
+    #: True if φ(k z) = k φ(z) for every k > 0: then scales can be kept apart from directions.
+    homogeneous: bool = False
+
+    @abstractmethod
+    def __call__(self, z: Array) -> Array:
+        """φ(z), elementwise."""
+
+    @abstractmethod
+    def derivative(self, z: Array) -> Array:
+        """φ'(z), elementwise."""
+
+    @abstractmethod
+    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
+        """(V, V') for variances `q1`, `q2` and covariance `s` (broadcast together)."""
+
+    def square(self, q: Array) -> Array:
+        """ψ² = V(q, q, q) for every variance in `q`."""
+        return self.moments(q).square
+
+    @abstractmethod
+    def moments(self, q: Array) -> Moments:
+        """ψ², slope and growth for every variance in `q`; q = 0 gives finite numbers."""
+
+    @abstractmethod
+    def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+        """(M, n) numbers of one side that the compiled pair step needs at variances `q` (n,).
+
+        With `slopes` also those that only `Lanes.partials` needs. `tolerance` bounds the error of an expansion and
+        `least` its number of marks, so that two batches can agree; closed forms ignore both.
+        """
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Array:
+        """Numbers the compiled pair step needs whatever the pair, float64."""
+
+    @abstractmethod
+    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
+        """The compiled pair step for `dtype`; compiled on first use, kept on disk."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def ratio(numerator: Array, denominator: Array) -> Array:
+    """numerator / denominator, and 0 where the denominator is 0."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)

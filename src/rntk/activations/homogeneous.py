@@ -1,0 +1,131 @@
+"""Positively homogeneous activations: ReLU, leaky ReLU, identity, absolute value.
+
+All of them are φ(z) = max(z, 0) + a min(z, 0), and in the unit-vector form all of them are one function of one
+number: with β = (1-a)²/(1+a²), V̂ = β κ₁(c) + (1-β) c and V̂' = β κ₀(c) + 1 - β (theory.md, section 7).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..compiled import compile_function, wide_vectors
+from .arc import polynomial_a, polynomial_b
+from .base import Activation, Array, Lanes, Moments
+from .signatures import forward_signature, partials_signature
+
+
+class Homogeneous(Activation):
+    """φ(z) = z for z > 0 and a z below: every positively homogeneous activation of slope one."""
+
+    homogeneous = True
+
+    def __init__(self, name: str, a: float) -> None:
+        if not np.isfinite(a):
+            raise ValueError(f"the slope of a leaky ReLU must be a finite number, not {a!r}")
+        self.name = name
+        self.a = float(a)
+
+    @property
+    def unit_square(self) -> float:
+        """ν = E[φ(z)²] for a standard normal z."""
+        return (1 + self.a**2) / 2
+
+    def __call__(self, z: Array) -> Array:
+        return np.where(z > 0, z, self.a * z)
+
+    def derivative(self, z: Array) -> Array:
+        # At the kink the mean of both sides: what the Gaussian expectations see.
+        return np.where(z > 0, 1.0, np.where(z < 0, self.a, (1 + self.a) / 2))
+
+    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
+        n = np.sqrt(q1 * q2)
+        c = np.clip(np.divide(s, n, out=np.zeros(np.broadcast(s, n).shape), where=n > 0), -1.0, 1.0)
+        theta = np.arccos(c)
+        relu = n / (2 * np.pi) * (np.sqrt(1 - c * c) + c * (np.pi - theta))
+        step = (np.pi - theta) / (2 * np.pi)
+        spread = (1 - self.a) ** 2
+        return spread * relu + self.a * s, spread * step + self.a
+
+    def moments(self, q: Array) -> Moments:
+        return Moments(self.unit_square * q, np.ones_like(q), np.ones_like(q))
+
+    def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+        return np.empty((0, q.size))
+
+    @property
+    def parameters(self) -> Array:
+        return np.array([(1 - self.a) ** 2 / (1 + self.a**2)])
+
+    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
+        return Lanes(
+            compile_function(_forward, forward_signature(dtype)),
+            compile_function(_partials, partials_signature(dtype)),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Homogeneous) and other.a == self.a
+
+    def __hash__(self) -> int:
+        return hash((Homogeneous, self.a))
+
+
+def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
+    wide_vectors()
+    real = w.dtype.type
+    zero, one, two = real(0), real(1), real(2)
+    beta = parameters[0]
+    rest = one - beta
+    for r in range(rows):
+        wr, qr = w[r, first:n], q[r, first:n]
+        for k in range(n - first):
+            u = wr[k]
+            near = u <= one
+            # Theory bounds u by [0, 2]; rounding may step out by an ulp.
+            v = max(min(u, two - u), zero)
+            s = beta * math.sqrt(v)
+            root = s * polynomial_b(v)
+            wr[k] = (u if near else beta + rest * u) - s * v * polynomial_a(v)
+            qr[k] *= one - root if near else rest + root
+
+
+def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
+    wide_vectors()
+    real = u.dtype.type
+    zero, one, two = real(0), real(1), real(2)
+    # Below `tiny` the derivative of V̂' by u is a cusp; ∂u vanishes there at least as fast, so any bound does.
+    tiny = real(1e-36)
+    beta = parameters[0]
+    rest = one - beta
+    over_pi = beta / real(math.pi)
+    for r in range(rows):
+        ur, value, slope, curve = u[r, first:n], out[0, r, first:n], out[1, r, first:n], out[2, r, first:n]
+        for k in range(n - first):
+            x = ur[k]
+            near = x <= one
+            v = max(min(x, two - x), zero)
+            root = math.sqrt(v)
+            s = beta * root
+            side = s * polynomial_b(v)
+            value[k] = (x if near else beta + rest * x) - s * v * polynomial_a(v)
+            slope[k] = one - side if near else rest + side
+            curve[k] = -over_pi / math.sqrt(max(v * (two - v), tiny))
+
+
+relu = Homogeneous("relu", 0.0)
+identity = Homogeneous("identity", 1.0)
+absolute = Homogeneous("abs", -1.0)
+
+
+def leaky_relu(a: float = 0.01) -> Homogeneous:
+    """max(z, 0) + a min(z, 0) in closed form.
+
+    Examples
+    --------
+    >>> from rntk.activations import leaky_relu
+    >>> leaky_relu(0.2)
+    leaky_relu(0.2)
+    """
+    return Homogeneous(f"leaky_relu({a:g})", a)

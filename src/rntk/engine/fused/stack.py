@@ -1,0 +1,245 @@
+"""The stack: every number of a batch that a sweep reads, as rows over steps, and their packing into lanes.
+
+A row holds one number per step. Rows are cast to the working precision here, once; nothing before this point is
+in single precision, nothing after it recomputes. `Layout` says which rows are what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...activations import Moments
+from ...architecture import Architecture, Direction
+from ...sequences import SequenceBatch
+from .units import Units, log_rates, self_tangents, unit_parts
+from .walk import Walk, walk
+
+Array = NDArray[np.float64]
+
+#: Rows per direction and layer: d log of q, of γ, of the inputs (x̂ or η), of b̂.
+RATES = 4
+
+
+class Layout(NamedTuple):
+    """Where the rows of each kind begin. One entry per layer in the arrays.
+
+    unit : row of γ; the distance channels (x̂ or η, then b̂) follow.
+    channels : how many distance channels.
+    has_bias : whether the last of them is b̂.
+    own : row of the first gradient row, or -1 where Θ̂'s own term is 1 - u.
+    own_channels : how many input and bias rows follow γ̃, ω (and η̃, o above the first layer).
+    marks, n_marks : the activation's rows.
+    rates : row of d log q of direction 0, layer 0.
+    weights : row of the two readout weights (of V̂ and of Q), followed by their log rates; or -1.
+    """
+
+    depth: int
+    n_directions: int
+    unit: NDArray[np.int64]
+    channels: NDArray[np.int64]
+    has_bias: NDArray[np.int64]
+    own: NDArray[np.int64]
+    own_channels: NDArray[np.int64]
+    own_shift: NDArray[np.float64]
+    marks: NDArray[np.int64]
+    n_marks: int
+    rates: int
+    weights: int
+
+
+@dataclass(frozen=True)
+class Stack:
+    """All rows of a batch, (C, S), and what turns unit numbers back into kernels.
+
+    Attributes
+    ----------
+    mantissa, exponent : (S,), the norm ψ of the last layer's activation at every step, mantissa 2^exponent.
+    tangent_exponent : (S,), further powers of two taken out of Θ where it grows.
+    norm_rates : (P, S), d log ψ along each direction.
+    """
+
+    rows: NDArray[Any]
+    layout: Layout
+    mantissa: Array
+    exponent: NDArray[np.int64]
+    tangent_exponent: NDArray[np.int64]
+    norm_rates: Array
+
+
+def build_stack(
+    architecture: Architecture,
+    batch: SequenceBatch,
+    dtype: np.dtype[Any],
+    directions: list[Direction],
+    least_marks: int = 0,
+) -> Stack:
+    """Everything about each sequence alone, in O(N T)."""
+    path = walk(architecture, batch)
+    units = unit_parts(architecture, batch, path)
+    depth, steps = path.q.shape
+    activation = architecture.activation
+    scale = np.zeros((depth, steps), dtype=np.int64)
+    if not activation.homogeneous or architecture.parameterization == "standard":
+        # Θ̂ of a sequence with itself bounds all others (Cauchy-Schwarz); take it out where it could overflow.
+        _, growth = self_tangents(architecture, batch, path, units)
+        if growth.max() > (60 if dtype == np.float32 else 400):
+            scale = growth // 2
+    plain = architecture.parameterization == "ntk" and not scale.any()
+
+    rows: list[Array] = []
+    unit, channels, has_bias, own, own_channels, marks = (np.zeros(depth, dtype=np.int64) for _ in range(6))
+    sigma_u = np.asarray(architecture.sigma_u)
+
+    def append(*blocks: Array) -> int:
+        start = sum(len(block) for block in rows)
+        rows.extend(blocks)
+        return start
+
+    for layer in range(depth):
+        if layer == 0:
+            distance = [units.inputs * (sigma_u[0] / np.sqrt(batch.n_channels))]
+        else:
+            distance = [units.below[layer : layer + 1] * sigma_u[layer]]
+        if architecture.sigma_b[layer] > 0:
+            distance.append(units.bias[layer : layer + 1] * architecture.sigma_b[layer])
+            has_bias[layer] = 1
+        unit[layer] = append(units.recurrent[layer : layer + 1] * architecture.sigma_w[layer], *distance)
+        channels[layer] = sum(len(block) for block in distance)
+        own[layer] = -1
+        if not plain:
+            blocks, own_channels[layer] = _own_rows(architecture, batch, units, scale, layer)
+            own[layer] = append(*blocks)
+
+    slopes = len(directions) > 0
+    tolerance = 1e-7 if dtype == np.float32 else 1e-13
+    every = activation.marks(
+        path.q.ravel(),
+        Moments(*(part.ravel() for part in path.moments)),
+        slopes=slopes,
+        tolerance=tolerance,
+        least=least_marks,
+    )
+    n_marks = len(every)
+    for layer in range(depth):
+        marks[layer] = append(every[:, layer * steps : (layer + 1) * steps])
+
+    rates, norm_rates = _rate_rows(architecture, batch, path, units, directions)
+    rates_row = append(*rates)
+    psi = np.sqrt(path.moments.square[-1])
+    exponent, tangent_exponent = path.exponent[-1], scale[-1]
+    weights = -1
+    if architecture.readout == "mean":
+        top = _top_exponent(batch, psi, exponent, tangent_exponent)
+        weights = append(
+            np.ldexp(psi, exponent - top)[None],
+            np.ldexp(psi, exponent + tangent_exponent - top)[None],
+            norm_rates,
+        )
+    layout = Layout(
+        depth,
+        len(directions),
+        unit,
+        channels,
+        has_bias,
+        own,
+        own_channels,
+        _own_shift(architecture, directions),
+        marks,
+        n_marks,
+        rates_row,
+        weights,
+    )
+    stacked = np.empty((sum(len(block) for block in rows), steps), dtype=dtype)
+    start = 0
+    for block in rows:
+        stacked[start : start + len(block)] = block
+        start += len(block)
+    return Stack(stacked, layout, psi, exponent, tangent_exponent, norm_rates)
+
+
+def _own_rows(
+    architecture: Architecture, batch: SequenceBatch, units: Units, scale: NDArray[np.int64], layer: int
+) -> tuple[list[Array], int]:
+    """Rows from which Θ̂'s own term is summed where it is not 1 - u (theory.md, section 5)."""
+    gw, gu, gb = architecture.gradient_factors(layer, batch.n_channels)
+    here = scale[layer]
+    before = np.zeros_like(here)
+    before[1:] = here[:-1]
+    before[batch.offsets[:-1]] = here[batch.offsets[:-1]]
+
+    def scaled(part: Array, power: NDArray[np.int64]) -> Array:
+        return np.ldexp(part, power)[None] if part.ndim == 1 else np.ldexp(part, power)
+
+    recurrent = units.recurrent[layer]
+    blocks = [
+        scaled(architecture.sigma_w[layer] * recurrent, before - here),
+        scaled(np.sqrt(gw) * recurrent, -here),
+    ]
+    inputs: list[Array] = []
+    if layer > 0:
+        blocks.append(scaled(architecture.sigma_u[layer] * units.below[layer], scale[layer - 1] - here))
+        blocks.append(scaled(np.sqrt(gu) * units.below[layer], -here))
+    else:
+        inputs.append(scaled(np.sqrt(gu) * units.inputs, -here))
+    if gb > 0:
+        inputs.append(scaled(np.sqrt(gb) * units.bias[layer], -here))
+    return blocks + inputs, sum(len(block) for block in inputs)
+
+
+def _own_shift(architecture: Architecture, directions: list[Direction]) -> Array:
+    """(P, L, 3): by how much the log rates of gradient rows (W, U, b) differ from those of the unit parts."""
+    shift = np.zeros((len(directions), architecture.depth, 3))
+    if architecture.parameterization == "standard":
+        for p, direction in enumerate(directions):
+            shift[p] = -np.stack([direction.sigma_w, direction.sigma_u, direction.sigma_b], axis=1)
+    return shift
+
+
+def _rate_rows(
+    architecture: Architecture, batch: SequenceBatch, path: Walk, units: Units, directions: list[Direction]
+) -> tuple[list[Array], Array]:
+    """Log rates of q, γ, inputs and bias per direction and layer; and of the readout norm."""
+    steps = path.q.shape[1]
+    if not directions:
+        return [], np.zeros((0, steps))
+    tau = log_rates(architecture, batch, path, units, directions)
+    growth = path.moments.growth
+    rows: list[Array] = []
+    for p, direction in enumerate(directions):
+        for layer in range(architecture.depth):
+            state = np.empty(steps)
+            state[1:] = growth[layer, :-1] * tau[p, layer, :-1]
+            state[batch.offsets[:-1]] = 2 * direction.sigma_h[layer]
+            source = growth[layer - 1] * tau[p, layer - 1] if layer > 0 else np.zeros(steps)
+            own = tau[p, layer]
+            rows.append(
+                np.stack(
+                    [
+                        own,
+                        direction.sigma_w[layer] + (state - own) / 2,
+                        direction.sigma_u[layer] + (source - own) / 2,
+                        direction.sigma_b[layer] - own / 2,
+                    ]
+                )
+            )
+    return rows, growth[-1] * tau[:, -1] / 2
+
+
+def _top_exponent(
+    batch: SequenceBatch, psi: Array, exponent: NDArray[np.int64], tangent_exponent: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Per step, the largest exponent of its sequence: readout weights relative to it neither over- nor underflow."""
+    each = np.where(psi > 0, exponent + np.maximum(tangent_exponent, 0), np.iinfo(np.int32).min)
+    top = np.maximum.reduceat(each, batch.offsets[:-1])
+    top = np.where(top == np.iinfo(np.int32).min, 0, top)
+    return np.repeat(top, batch.lengths)
+
+
+def top_exponents(stack: Stack, batch: SequenceBatch) -> NDArray[np.int64]:
+    """Per sequence, the exponent taken out of its readout weights."""
+    top = _top_exponent(batch, stack.mantissa, stack.exponent, stack.tangent_exponent)
+    return top[batch.offsets[:-1]]

@@ -1,0 +1,157 @@
+"""Unit vectors: each sequence's pre-activations, taken apart into the parts that make them up, O(N T).
+
+In goes a `Walk`, out come `Units`: γ (recurrent state), η (layer below), x̂ (input) and b̂ (bias), whose squares add
+up to one at every step and layer (theory.md, section 7), and everything else about one sequence alone: how its
+tangent kernel with itself grows, and how its parts move along each hyperparameter direction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from ...activations.base import ratio
+from ...architecture import Architecture, Direction
+from ...compiled import compile_function
+from ...sequences import SequenceBatch
+from .walk import Walk
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Units:
+    """Parts of the unit vectors over all S steps; zero where the variance is zero.
+
+    Attributes
+    ----------
+    recurrent : (L, S), ψ[t-1]/√q: the norm of the recurrent state relative to the pre-activation; γ = σ_w × it.
+    below : (L, S), ψ[l-1]/√q; η = σ_u × it. Zero in the first layer.
+    inputs : (m, S), x/√q of the first layer; x̂ = σ_u/√m × it.
+    bias : (L, S), 1/√q; b̂ = σ_b × it.
+    """
+
+    recurrent: Array
+    below: Array
+    inputs: Array
+    bias: Array
+
+
+def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk) -> Units:
+    """Divide what flows into each pre-activation by that pre-activation's own deviation."""
+    over_root = ratio(np.ones_like(walk.q), np.sqrt(walk.q))
+    psi = np.sqrt(walk.moments.square)
+    previous, previous_exponent = np.zeros_like(psi), np.zeros_like(walk.exponent)
+    previous[:, 1:], previous_exponent[:, 1:] = psi[:, :-1], walk.exponent[:, :-1]
+    starts = batch.offsets[:-1]
+    previous[:, starts] = np.asarray(architecture.sigma_h)[:, None]
+    previous_exponent[:, starts] = 0
+    below = np.zeros_like(psi)
+    below[1:] = np.ldexp(psi[:-1] * over_root[1:], walk.exponent[:-1] - walk.exponent[1:])
+    return Units(
+        recurrent=np.ldexp(previous * over_root, previous_exponent - walk.exponent),
+        below=below,
+        inputs=np.ldexp(batch.values.T.astype(np.float64), -walk.exponent[0]) * over_root[0],
+        bias=np.ldexp(over_root, np.minimum(-walk.exponent, 500)),
+    )
+
+
+def self_tangents(
+    architecture: Architecture, batch: SequenceBatch, walk: Walk, units: Units
+) -> tuple[Array, NDArray[np.int64]]:
+    """Θ̂ = Θ/q of every step of a sequence with itself, (L, S), as mantissa and exponent of two."""
+    channels = batch.n_channels
+    own = np.empty_like(walk.q)
+    for layer in range(architecture.depth):
+        gw, gu, gb = architecture.gradient_factors(layer, channels)
+        source = np.square(units.inputs).sum(axis=0) if layer == 0 else np.square(units.below[layer])
+        own[layer] = gw * np.square(units.recurrent[layer]) + gu * source + gb * np.square(units.bias[layer])
+    sw2, su2 = np.square(architecture.sigma_w)[:, None], np.square(architecture.sigma_u)[:, None]
+    carry, lift = sw2 * np.square(units.recurrent), su2 * np.square(units.below)
+    mantissa, exponent = np.zeros_like(own), np.zeros(own.shape, dtype=np.int64)
+    compiled = compile_function(_self_tangents, _SELF_SIGNATURE)
+    compiled(batch.offsets, own, carry, lift, walk.moments.slope, mantissa, exponent)
+    return mantissa, exponent
+
+
+def log_rates(
+    architecture: Architecture, batch: SequenceBatch, walk: Walk, units: Units, directions: list[Direction]
+) -> Array:
+    """d log q along each direction, (P, L, S)."""
+    sw2, su2 = np.square(architecture.sigma_w)[:, None], np.square(architecture.sigma_u)[:, None]
+    gamma2, below2 = sw2 * np.square(units.recurrent), su2 * np.square(units.below)
+    below2[0] = su2[0] / batch.n_channels * np.square(units.inputs).sum(axis=0)
+    bias2 = np.square(architecture.sigma_b)[:, None] * np.square(units.bias)
+    rates = np.zeros((len(directions), *walk.q.shape))
+    compiled = compile_function(_log_rates, _RATES_SIGNATURE)
+    for direction, out in zip(directions, rates, strict=True):
+        moves = [np.asarray(getattr(direction, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
+        compiled(batch.offsets, gamma2, below2, bias2, walk.moments.growth, *moves, out)
+    return rates
+
+
+_offsets = types.Array(types.int64, 1, "C", readonly=True)
+_table = types.Array(types.float64, 2, "C")
+_vector = types.Array(types.float64, 1, "C")
+_SELF_SIGNATURE = types.void(_offsets, *(_table,) * 5, types.Array(types.int64, 2, "C"))
+_RATES_SIGNATURE = types.void(_offsets, *(_table,) * 4, *(_vector,) * 4, _table)
+
+
+def _self_tangents(
+    offsets: Any, own: Any, carry: Any, lift: Any, slope: Any, mantissa: Any, exponent: Any
+) -> None:
+    depth = own.shape[0]
+    for i in range(offsets.size - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            for layer in range(depth):
+                # Θ̂[l,t] = own + γ² V̂'(1) Θ̂[l,t-1] + η² V̂'(1) Θ̂[l-1,t], each with its own exponent.
+                recurrent, recurrent_exponent, below, below_exponent = 0.0, 0, 0.0, 0
+                if t > offsets[i]:
+                    recurrent = carry[layer, t] * slope[layer, t - 1] * mantissa[layer, t - 1]
+                    recurrent_exponent = exponent[layer, t - 1]
+                if layer > 0:
+                    below = lift[layer, t] * slope[layer - 1, t] * mantissa[layer - 1, t]
+                    below_exponent = exponent[layer - 1, t]
+                e = max(0, recurrent_exponent, below_exponent)
+                total = (
+                    math.ldexp(own[layer, t], max(-e, -2000))
+                    + math.ldexp(recurrent, max(recurrent_exponent - e, -2000))
+                    + math.ldexp(below, max(below_exponent - e, -2000))
+                )
+                shift = max(math.frexp(total)[1], -e) if total > 0 else -e
+                mantissa[layer, t] = math.ldexp(total, -shift)
+                exponent[layer, t] = e + shift
+
+
+def _log_rates(
+    offsets: Any,
+    gamma2: Any,
+    below2: Any,
+    bias2: Any,
+    growth: Any,
+    w: Any,
+    u: Any,
+    b: Any,
+    h: Any,
+    out: Any,
+) -> None:
+    depth = out.shape[0]
+    for i in range(offsets.size - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            for layer in range(depth):
+                # q = σ_w² ψ²[t-1] + σ_u² ψ²[l-1] + σ_b²: the rates of its parts, weighted by their shares.
+                if t > offsets[i]:
+                    state = growth[layer, t - 1] * out[layer, t - 1]
+                else:
+                    state = 2 * h[layer]
+                below = growth[layer - 1, t] * out[layer - 1, t] if layer > 0 else 0.0
+                out[layer, t] = (
+                    gamma2[layer, t] * (2 * w[layer] + state)
+                    + below2[layer, t] * (2 * u[layer] + below)
+                    + bias2[layer, t] * 2 * b[layer]
+                )

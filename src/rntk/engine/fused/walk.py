@@ -1,0 +1,150 @@
+"""One pass along each sequence: the variance of every layer at every step, O(N T).
+
+In goes a batch, out comes a `Walk`: everything about one sequence alone that the pair sweeps need. Variances of
+positively homogeneous networks grow or shrink without bound, so they are carried as mantissa and exponent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from ...activations import Moments
+from ...architecture import Architecture
+from ...compiled import compile_function
+from ...errors import KernelOverflowError
+from ...sequences import SequenceBatch
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Per-sequence quantities, each (L, S) over all S steps of the batch; q means q 4^exponent.
+
+    Attributes
+    ----------
+    q : variance of the pre-activation, its mantissa.
+    exponent : its exponent, in powers of four.
+    moments : what the activation makes of q.
+    """
+
+    q: Array
+    exponent: NDArray[np.int64]
+    moments: Moments
+
+
+def walk(architecture: Architecture, batch: SequenceBatch) -> Walk:
+    """Carry the self-covariance of every sequence of `batch` through the network (theory.md (5))."""
+    x = batch.values.astype(np.float64, copy=False)
+    # |x|²/m as mantissa and exponent: inputs up to the largest float are fine.
+    size = np.frexp(np.max(np.abs(x), axis=1))[1].astype(np.int64)
+    input_square = np.square(np.ldexp(x, -size[:, None])).sum(axis=1) / batch.n_channels
+    squares = [np.square(getattr(architecture, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
+    shape = (architecture.depth, len(x))
+    q, exponent = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    activation = architecture.activation
+    if activation.homogeneous:
+        compiled = compile_function(_walk_homogeneous, _SIGNATURE)
+        unit = float(activation.square(np.ones(1))[0])
+        compiled(input_square, size, batch.offsets, *squares, unit, q, exponent)
+        return Walk(q, exponent, _flat_moments(activation, q))
+    with np.errstate(over="ignore"):
+        input_square = np.ldexp(input_square, 2 * size)
+    _walk_any(activation, input_square, batch, squares, q)
+    return Walk(q, exponent, _flat_moments(activation, q))
+
+
+def _flat_moments(activation: Any, q: Array) -> Moments:
+    return Moments(*(part.reshape(q.shape) for part in activation.moments(q.ravel())))
+
+
+_reals, _integers = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C", readonly=True)
+_table, _counts = types.Array(types.float64, 2, "C"), types.Array(types.int64, 2, "C")
+_SIGNATURE = types.void(
+    _reals,
+    types.Array(types.int64, 1, "C"),
+    _integers,
+    *(_reals,) * 4,
+    types.float64,
+    _table,
+    _counts,
+)
+
+
+def _walk_homogeneous(
+    input_square: Any,
+    input_exponent: Any,
+    offsets: Any,
+    sw2: Any,
+    su2: Any,
+    sb2: Any,
+    sh2: Any,
+    unit_square: float,
+    q: Any,
+    exponent: Any,
+) -> None:
+    depth = q.shape[0]
+    nothing = -(1 << 40)  # the exponent of a zero
+    state, state_exponent = np.empty(depth), np.empty(depth, np.int64)
+    for i in range(offsets.size - 1):
+        for layer in range(depth):
+            state[layer], state_exponent[layer] = sh2[layer], 0
+        for t in range(offsets[i], offsets[i + 1]):
+            below, below_exponent = input_square[t], input_exponent[t]
+            for layer in range(depth):
+                recurrent, bottom, bias = sw2[layer] * state[layer], su2[layer] * below, sb2[layer]
+                # All three parts on the largest exponent; what underflows there is below rounding.
+                e = max(
+                    state_exponent[layer] if recurrent > 0 else nothing,
+                    below_exponent if bottom > 0 else nothing,
+                    0 if bias > 0 else nothing,
+                )
+                total = 0.0
+                if e > nothing:
+                    recurrent = math.ldexp(recurrent, max(2 * (state_exponent[layer] - e), -2000))
+                    bottom = math.ldexp(bottom, max(2 * (below_exponent - e), -2000))
+                    bias = math.ldexp(bias, max(-2 * e, -2000))
+                    total = recurrent + bottom + bias
+                if total > 0:
+                    shift = math.frexp(total)[1] // 2
+                    q[layer, t] = math.ldexp(total, -2 * shift)
+                    exponent[layer, t] = e + shift
+                below, below_exponent = unit_square * q[layer, t], exponent[layer, t]
+                state[layer], state_exponent[layer] = below, below_exponent
+
+
+def _walk_any(
+    activation: Any,
+    input_square: Array,
+    batch: SequenceBatch,
+    squares: list[Array],
+    q: Array,
+) -> None:
+    sw2, su2, sb2, sh2 = squares
+    longest_first = np.argsort(-batch.lengths, kind="stable")
+    starts, lengths = batch.offsets[:-1][longest_first], batch.lengths[longest_first]
+    state = np.repeat(sh2[:, None], len(batch), axis=1)
+    for t in range(int(lengths[0])):
+        active = int(np.count_nonzero(lengths > t))
+        at = starts[:active] + t
+        below = input_square[at]
+        for layer in range(len(q)):
+            with np.errstate(over="ignore"):
+                recurrent, bottom = sw2[layer] * state[layer, :active], su2[layer] * below
+                total = recurrent + bottom + sb2[layer]
+            if not np.isfinite(total).all():
+                bad = int(longest_first[np.flatnonzero(~np.isfinite(total))[0]])
+                raise KernelOverflowError(
+                    f"the variance of sequence {bad} overflows at step {t} (layer {layer + 1}): scale the inputs down, "
+                    f"or lower sigma_w or sigma_u; {activation.name} is not homogeneous, so no scale can be taken out",
+                    sequence=bad,
+                )
+            q[layer, at] = total
+            below = activation.square(total)
+            state[layer, :active] = below

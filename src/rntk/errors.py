@@ -1,0 +1,165 @@
+"""The exceptions of rntk, and the way several problems become one message.
+
+Every exception a caller may want to catch by name is defined here, so that the rest of the package imports
+error types from one place and this module imports nothing of the package. User mistakes derive from
+``ValueError``; numerical failures get types of their own that carry their evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["HermiteAccuracyWarning", "KernelOverflowError", "ProblemReport", "SequenceError"]
+
+
+class SequenceError(ValueError):
+    """Data handed over as sequences cannot be used; the message lists every problem and what to try.
+
+    Raised where data enters the package (`rntk.sequences`) and nowhere later: code that holds a
+    `SequenceBatch` may rely on its invariants. It is a ``ValueError``, so callers that know nothing of rntk,
+    scikit-learn among them, treat it as the bad input it reports.
+
+    Parameters
+    ----------
+    message : str
+        The full text, ready to be read.
+    problems : iterable of str, optional
+        The problem lines of the message one by one, for programs that want to show them in their own way.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        As given. A long list is cut in the same place as in the message.
+
+    Examples
+    --------
+    >>> from rntk.sequences import as_batch
+    >>> try:
+    ...     as_batch([[1.0, 2.0], []])
+    ... except SequenceError as error:
+    ...     error.problems
+    ('sequence 1 is empty (shape (0,)); every sequence needs at least one step',)
+    """
+
+    problems: tuple[str, ...]
+
+    def __init__(self, message: str, problems: Iterable[str] = ()) -> None:
+        # Only the message goes into `args`: pickle rebuilds from `args` and then restores the attribute.
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
+class ProblemReport:
+    """Every problem of one argument, gathered first and raised once.
+
+    Problems are filed under a kind. The message shows at most `LINE_LIMIT` lines: the first of every kind, so
+    that no kind of problem hides behind another, then the earliest ones; what is left out is counted by kind.
+    Memory stays bounded however many problems come in.
+
+    Parameters
+    ----------
+    name : str
+        The argument the problems belong to, as the caller knows it.
+
+    Examples
+    --------
+    >>> report = ProblemReport("X")
+    >>> report.add("empty", "sequence 4 is empty", position=4, advice="drop it")
+    >>> print(report.error())
+    X cannot be used as sequences (1 problem):
+      - sequence 4 is empty
+    What to try:
+      - drop it
+    """
+
+    LINE_LIMIT = 10
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lines: dict[str, list[tuple[int, str]]] = {}
+        self._counts: dict[str, int] = {}
+        self._advice: dict[str, None] = {}  # a dict, for its order and its uniqueness
+
+    def __bool__(self) -> bool:
+        """Whether anything was found."""
+        return bool(self._counts)
+
+    def add(self, kind: str, text: str, *, position: int = -1, advice: str | None = None) -> None:
+        """File one problem.
+
+        Parameters
+        ----------
+        kind : str
+            Short name of the kind, used to count what the message leaves out.
+        text : str
+            The line to show.
+        position : int, optional
+            Where the line sorts: the sequence index, or -1 for a problem of the whole argument. Problems of
+            one kind arrive in ascending position.
+        advice : str, optional
+            What to try. The same advice given twice is shown once.
+        """
+        lines = self._lines.setdefault(kind, [])
+        if len(lines) < self.LINE_LIMIT:
+            lines.append((position, text))
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        if advice is not None:
+            self.advise(advice)
+
+    def count_further(self, kind: str, count: int) -> None:
+        """Count problems of a kind beyond the lines already filed, without spelling them out."""
+        if count > 0:
+            self._counts[kind] = self._counts.get(kind, 0) + count
+
+    def advise(self, advice: str) -> None:
+        """Add a line to what the message suggests."""
+        self._advice[advice] = None
+
+    def error(self) -> SequenceError:
+        """Return the one exception that tells everything filed so far."""
+        assert self, "an error was asked for, but no problem was reported"
+        shown = self._choose_lines()
+        total = sum(self._counts.values())
+        message = [f"{self.name} cannot be used as sequences ({total} problem{'s' if total != 1 else ''}):"]
+        message += [f"  - {text}" for _, _, text in shown]
+        if total > len(shown):
+            left = dict(self._counts)
+            for _, kind, _ in shown:
+                left[kind] -= 1
+            parts = ", ".join(f"{count} {kind}" for kind, count in left.items() if count)
+            message.append(f"  ... and {total - len(shown)} more ({parts})")
+        if self._advice:
+            message.append("What to try:")
+            message += [f"  - {advice}" for advice in self._advice]
+        return SequenceError("\n".join(message), [text for _, _, text in shown])
+
+    def _choose_lines(self) -> list[tuple[int, str, str]]:
+        """Pick (position, kind, text) of the lines to show, in order of position."""
+        firsts, others = [], []
+        for kind, lines in self._lines.items():
+            entries = [(position, kind, text) for position, text in lines]
+            firsts += entries[:1]
+            others += entries[1:]
+        others.sort(key=lambda entry: entry[0])
+        return sorted((firsts + others)[: self.LINE_LIMIT], key=lambda entry: entry[0])
+
+
+class KernelOverflowError(ArithmeticError):
+    """A kernel value is too large for its floating-point type.
+
+    Attributes
+    ----------
+    sequence : int
+        Index of the sequence whose variance is to blame, -1 if unknown.
+    """
+
+    def __init__(self, message: str, sequence: int = -1) -> None:
+        super().__init__(message, sequence)
+        self.sequence = sequence
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class HermiteAccuracyWarning(UserWarning):
+    """The Hermite expansion of an activation did not reach the accuracy asked for; the message says how far it got."""

@@ -1,0 +1,51 @@
+"""One progress bar for everything that takes long: shown after two seconds, on a terminal, unless told otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+#: Seconds of work before a bar appears.
+PATIENCE = 2.0
+
+
+@contextmanager
+def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Callable[[float], None]]:
+    """A function that takes the amount of work just done.
+
+    Parameters
+    ----------
+    show : None shows a bar on a terminal once the work has taken two seconds; True always, at once; False never.
+    """
+    if show is False or (show is None and not sys.stderr.isatty()):
+        yield lambda amount: None
+        return
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(title, total=total)
+    begun, started = time.monotonic(), False
+
+    def advance(amount: float) -> None:
+        nonlocal started
+        bar.advance(task, amount)
+        if not started and (show or time.monotonic() - begun > PATIENCE):
+            bar.start()
+            started = True
+
+    try:
+        yield advance
+    finally:
+        if started:
+            bar.stop()

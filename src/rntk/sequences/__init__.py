@@ -1,0 +1,19 @@
+"""The gate: whatever users bring becomes one `SequenceBatch`, here and nowhere else.
+
+In: arrays (n, T) or (n, T, m), lists of (T_i,) or (T_i, m) arrays, data frames, Arrow lists, tensors.
+Out: a frozen `SequenceBatch`, contiguous values plus offsets, time-major, finite, float32 or float64.
+
+The layout is that of ragged columns in Arrow: one block of memory that compiled code walks without padding
+and without Python objects, whether the lengths agree or not. All checks happen at this gate and all problems
+of an input are raised together in one `rntk.errors.SequenceError`; code downstream holds a batch and checks
+nothing.
+
+Imports run one way: ``errors`` <- ``batch`` (the class and its invariants) <- ``gate`` (reading user data).
+"""
+
+from __future__ import annotations
+
+from rntk.sequences.batch import SequenceBatch
+from rntk.sequences.gate import as_batch
+
+__all__ = ["SequenceBatch", "as_batch"]

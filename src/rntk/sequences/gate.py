@@ -1,0 +1,650 @@
+"""Reading what users bring: `as_batch`, and the readers behind the other constructors of `SequenceBatch`.
+
+Three stages. *Open*: find the sequences in whatever came, as raw arrays of any dtype. *Check*: turn raw
+arrays into real numbers, filing every problem on the way. *Seal*: join, cast, look for values that are not
+finite, and raise the report if it is not empty. No package but NumPy is imported; others are recognised by
+the protocols they speak (``__array__``, ``__dlpack__``, buffers) or, for Arrow's list columns, by being
+loaded already.
+"""
+
+from __future__ import annotations
+
+import numbers
+import sys
+from collections.abc import Iterable, Mapping, Set
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from rntk.errors import ProblemReport
+from rntk.sequences.batch import (
+    SequenceBatch,
+    all_finite,
+    locate,
+    offsets_of,
+    report_nonfinite,
+    resolve_dtype,
+)
+
+__all__ = ["as_batch"]
+
+RawArray = NDArray[Any]  # any dtype; possibly masked
+
+_ACCEPTED = "pass an array of shape (n, T) or (n, T, m), or a list of arrays of shape (T_i,) or (T_i, m)"
+_NUMBERS_ONLY = "encode everything as real numbers first"
+_COUNT_STEPS = "pass for each row of values the number of its leading steps that are data, as an integer"
+_PLAIN_NUMBERS = frozenset({float, int, bool})
+
+
+def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X") -> SequenceBatch:
+    """Return the sequences in `X` as one validated `SequenceBatch`.
+
+    Parameters
+    ----------
+    X : array, list of arrays, data frame, Arrow column, tensor or SequenceBatch
+        - array of shape (n, T): n univariate sequences; (n, T, m): n sequences with m channels;
+        - list, tuple or one-dimensional object array (a pandas Series of arrays, say) of (T_i,) or (T_i, m)
+          arrays, nested lists of numbers, Series or DataFrames; (T_i,) and (T_i, 1) may be mixed;
+        - pandas DataFrame: rows are sequences, columns are steps;
+        - Arrow list, large list or fixed-size list array, chunked or not;
+        - anything with ``__array__``, ``__dlpack__`` or a buffer, such as tensors in host memory;
+        - a `SequenceBatch`, which passes through.
+
+        Time comes before channels. No layout is guessed: aeon's (n, m, T) goes to `SequenceBatch.from_aeon`,
+        padded arrays go to `SequenceBatch.from_padded`.
+    dtype : "float32", "float64" or None
+        The precision wanted. None keeps float32 and float64, makes float16 float32 and everything else
+        (integers, booleans, extended precision) float64, and takes ``np.result_type`` over mixed input.
+    name : str
+        What error messages call the argument.
+
+    Returns
+    -------
+    SequenceBatch
+        A view of `X`, not a copy, if that is a C-contiguous array of the final dtype: writing to `X`
+        afterwards changes the batch. The batch itself is read-only; flags of `X` are not touched.
+
+    Raises
+    ------
+    SequenceError
+        Listing every problem found: sequences that are empty, not numbers, not finite (also after a cast to
+        float32), masked, or that disagree on the number of channels, and data that holds no sequences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_batch([[1.0, 2.0, 3.0], [4.0]])
+    SequenceBatch(2 sequences, lengths 1 to 3, 1 channel, float64)
+    >>> as_batch(np.zeros((5, 7, 2), dtype="float32"))
+    SequenceBatch(5 sequences, length 7, 2 channels, float32)
+    """
+    return _read(X, dtype, name, channels_first=False)
+
+
+def read_aeon(X: Any, *, dtype: DTypeLike | None) -> SequenceBatch:
+    """Read data in aeon's layout; see `SequenceBatch.from_aeon`."""
+    return _read(X, dtype, "X", channels_first=True)
+
+
+def _read(X: Any, dtype: DTypeLike | None, name: str, *, channels_first: bool) -> SequenceBatch:
+    if isinstance(X, SequenceBatch):
+        return X if dtype is None else X._cast(dtype, name)
+    report = ProblemReport(name)
+    target = resolve_dtype(dtype, report)
+    if channels_first and getattr(getattr(X, "index", None), "nlevels", 1) != 1:
+        text = f"{name} is a frame with a hierarchical index, aeon's pd-multiindex, which is not read"
+        report.add("layout", text, advice="convert it with aeon's convert_collection(X, 'np-list')")
+        raise report.error()
+    try:
+        arrow = _open_arrow(X)
+        if arrow is not None:
+            return _check_and_seal(report, *arrow, target)
+        collection = _open_collection(X)
+    except _UnreadableError as unreadable:
+        unreadable.file(report, name)
+        raise report.error() from unreadable.__cause__
+    if isinstance(collection, list):
+        return _read_list(report, collection, target, channels_first)
+    return _read_array(report, collection, target, channels_first)
+
+
+def read_padded(values: Any, lengths: Any, *, dtype: DTypeLike | None) -> SequenceBatch:
+    """Read padded rows with explicit lengths; see `SequenceBatch.from_padded`."""
+    report = ProblemReport("values")
+    target = resolve_dtype(dtype, report)
+    shape: tuple[int, ...] | None = None
+    try:
+        padded = _open_array(values)
+        shape = padded.shape
+        if padded.ndim not in (2, 3) or 0 in shape:
+            report.add(
+                "shape",
+                f"values has shape {shape}; expected (n, Tmax) or (n, Tmax, m), none of them 0",
+                advice="sequences that are not padded need no lengths: pass a list of arrays to as_batch",
+            )
+            shape = None
+    except _UnreadableError as unreadable:
+        unreadable.file(report, "values")
+    counts = _check_lengths(report, lengths, shape)
+    if shape is not None and counts is not None:
+        # Cut before looking: what lies past the lengths is never converted and never judged.
+        inside = np.arange(shape[1]) < counts[:, None]
+        steps = padded.reshape(-1, *shape[2:]) if inside.all() else padded[inside]
+        steps = steps.reshape(len(steps), -1)
+        return _check_and_seal(report, steps, offsets_of(counts), target)
+    if shape is not None and padded.dtype.kind != "O" and _float_dtype(padded.dtype) is None:
+        _file_dtype(report, "values", padded.dtype)
+    raise report.error()
+
+
+def _check_lengths(
+    report: ProblemReport, lengths: Any, shape: tuple[int, ...] | None
+) -> NDArray[np.int64] | None:
+    """Return the lengths as int64, or file what is wrong; `shape` is that of usable padded values."""
+    try:
+        array = _open_array(lengths)
+    except _UnreadableError as unreadable:
+        unreadable.file(report, "lengths")
+        return None
+    if array.ndim != 1 or array.dtype.kind not in "iu" or isinstance(array, np.ma.MaskedArray):
+        text = f"lengths must be integers of shape (n,), got shape {array.shape} and dtype {array.dtype}"
+        report.add("lengths", text, advice=_COUNT_STEPS)
+        return None
+    if shape is None:
+        return None
+    if len(array) != shape[0]:
+        text = f"lengths has {len(array)} entries for {shape[0]} rows of values"
+        report.add("lengths", text, advice=_COUNT_STEPS)
+        return None
+    outside = np.flatnonzero((array < 1) | (array > shape[1]))
+    for row in outside[: report.LINE_LIMIT].tolist():
+        text = f"sequence {row} has length {array[row]}, not between 1 and {shape[1]}"
+        report.add("lengths", text, position=row, advice=_COUNT_STEPS)
+    report.count_further("lengths", len(outside) - report.LINE_LIMIT)
+    return None if outside.size else array.astype(np.int64)
+
+
+# ---- Open: from what came to raw arrays --------------------------------------------------------------------
+
+
+class _UnreadableError(Exception):
+    """Something is not an array of anything; says how it reads after the subject of a sentence."""
+
+    def __init__(self, kind: str, predicate: str, advice: str) -> None:
+        super().__init__(predicate)
+        self.kind, self.predicate, self.advice = kind, predicate, advice
+
+    def file(self, report: ProblemReport, subject: str, position: int = -1) -> None:
+        report.add(self.kind, f"{subject} {self.predicate}", position=position, advice=self.advice)
+
+
+def _open_collection(X: Any) -> RawArray | list[Any]:
+    """Return the list of items in `X`, or the array it is."""
+    if isinstance(X, (list, tuple)):
+        return list(X)
+    opened = _open_any(X)
+    if isinstance(opened, np.ndarray) and opened.ndim == 1 and opened.dtype.kind == "O":
+        return list(opened)
+    return opened
+
+
+def _open_array(item: Any) -> RawArray:
+    """Return one item as a raw array, stacking nested lists."""
+    if type(item) is not np.ndarray:
+        item = _open_any(item)
+    if isinstance(item, np.ndarray):
+        # Columns of nested lists arrive as object arrays whose cells are the steps.
+        is_nested = item.dtype.kind == "O" and item.ndim == 1 and any(map(_is_row, item))
+        return _stack_rows(list(item)) if is_nested else item
+    return _stack_rows(item)
+
+
+def _is_row(cell: object) -> bool:
+    return isinstance(cell, (list, tuple, np.ndarray)) and not isinstance(cell, np.ma.core.MaskedConstant)
+
+
+def _open_any(item: Any) -> RawArray | list[Any]:
+    """Return an item as a raw array if it is one, as a list if it is a sequence; refuse the rest."""
+    try:
+        if isinstance(item, (list, tuple)):
+            return list(item)
+        if isinstance(item, np.ndarray):
+            return item if isinstance(item, np.ma.MaskedArray) else np.asarray(item)
+        _refuse_hopeless(item)
+        if hasattr(item, "combine_chunks"):
+            item = item.combine_chunks()
+        if hasattr(item, "to_numpy_ndarray") and not item.null_count:
+            array: RawArray = item.to_numpy_ndarray()  # Arrow tensors, whose `__array__` forgets their shape
+        elif hasattr(item, "to_numpy_ndarray"):
+            raise _UnreadableError("nulls", "is an Arrow tensor column with nulls", "drop the nulls")
+        elif _speaks_array(item):
+            array = np.asarray(item)
+        elif hasattr(item, "__dlpack__"):
+            array = np.from_dlpack(item)
+        elif hasattr(item, "__len__") and hasattr(item, "__getitem__"):
+            return [item[i] for i in range(len(item))]
+        elif isinstance(item, Iterable):
+            raise _UnreadableError(
+                "iterators", f"is {_describe(item)}, which can be read only once", _AS_LIST
+            )
+        else:
+            raise _UnreadableError("not arrays", f"is {_describe(item)}, not an array", _ACCEPTED)
+    except (_UnreadableError, MemoryError):
+        raise
+    except Exception as error:  # foreign conversion code raises anything at all
+        reason = " ".join(str(error).split())[:160]
+        predicate = f"is {_describe(item)} that could not be read: {type(error).__name__}: {reason}"
+        raise _UnreadableError(
+            "unreadable", predicate, f"convert it to a NumPy array; {_ACCEPTED}"
+        ) from error
+    return array
+
+
+_AS_LIST = "pass a list: list(...) of a generator, list(d.values()) of a dict"
+
+
+def _refuse_hopeless(item: Any) -> None:
+    """Raise for things that look convertible to NumPy but hold no sequences."""
+    if item is None:
+        raise _UnreadableError("None", "is None", _ACCEPTED)
+    if isinstance(item, (str, bytes, bytearray)):
+        raise _UnreadableError("strings", f"is {_describe(item)}", _NUMBERS_ONLY)
+    if isinstance(item, (Mapping, Set)):
+        predicate = f"is {_describe(item)}, not a list"
+        raise _UnreadableError("not lists", predicate, _AS_LIST)
+    if isinstance(item, SequenceBatch):
+        raise _UnreadableError("batches", "is itself a SequenceBatch", "pass list(batch), or the batch alone")
+    if isinstance(item, (numbers.Number, np.generic)):
+        raise _UnreadableError("scalars", f"is {_describe(item)}, not an array", _ACCEPTED)
+    if hasattr(item, "nnz") and hasattr(item, "toarray"):
+        raise _UnreadableError(
+            "sparse matrices", f"is {_describe(item)}, a sparse matrix", "call .toarray() first"
+        )
+
+
+def _speaks_array(item: Any) -> bool:
+    """Whether NumPy reads an item as an array, not element by element."""
+    if any(hasattr(item, protocol) for protocol in ("__array__", "__array_interface__", "__array_struct__")):
+        return True
+    try:
+        memoryview(item).release()
+    except TypeError:
+        return False
+    return True
+
+
+def _describe(item: object) -> str:
+    """Name a thing for a message, never by its own repr: that may be long, or raise."""
+    if item is None:
+        return "None"
+    if item is np.ma.masked:
+        return "a masked value"
+    if type(item) in (str, np.str_, bytes, np.bytes_):
+        assert isinstance(item, (str, bytes))
+        return f"the {'string' if isinstance(item, str) else 'bytes'} {item[:20]!r}"
+    if isinstance(item, (complex, np.complexfloating)):
+        return "a complex number"
+    if isinstance(item, (float, int, np.floating, np.integer, np.bool_)) and not _is_duration(item):
+        return "a bare number"
+    return f"an object of type {type(item).__name__}"
+
+
+def _stack_rows(rows: list[Any]) -> RawArray:
+    """Return a list of numbers (T,) or of steps (T, m) as one array; of objects if not all are numbers."""
+    kinds = set(map(type, rows))
+    if kinds <= _PLAIN_NUMBERS:
+        return np.array(rows)
+    if bytearray in kinds:  # which NumPy reads as small integers, unlike bytes
+        raise _UnreadableError("strings", "holds bytes", _NUMBERS_ONLY)
+    try:
+        if _holds_masked(rows, depth=3):
+            raise _UnreadableError("masked", "holds masked values", _UNMASK)
+        array = np.asarray(rows)
+        if array.dtype.kind != "O" and _float_dtype(array.dtype) is None:
+            # One string among numbers turns all into strings. As objects, the culprit can be named.
+            array = np.array(rows, dtype=object)
+    except (_UnreadableError, MemoryError):
+        raise
+    except Exception as error:
+        predicate = "is a nested list that does not stack into one array: its steps differ in shape"
+        advice = (
+            "give all steps of a sequence the same channels; sequences of any length go in a list of arrays"
+        )
+        raise _UnreadableError("ragged steps", predicate, advice) from error
+    return array
+
+
+_UNMASK = "fill masked values with real ones, or drop those steps; a mask is never read as a length"
+
+
+def _holds_masked(rows: Iterable[Any], depth: int) -> bool:
+    """Whether a nested list mentions a masked value: NumPy would warn, or silently use what is under it."""
+    for row in rows:
+        if isinstance(row, np.ma.MaskedArray):
+            if np.ma.is_masked(row):
+                return True
+        elif isinstance(row, (list, tuple)):
+            is_plain = _PLAIN_NUMBERS.issuperset(map(type, row))
+            if depth > 1 and not is_plain and _holds_masked(row, depth - 1):
+                return True
+    return False
+
+
+def _open_arrow(X: Any) -> tuple[RawArray, NDArray[np.int64]] | None:
+    """Return steps (S, 1) and offsets of an Arrow column of lists of numbers, else None.
+
+    Such a column has our layout already, nulls among its numbers being NaN. Other Arrow data, nested or with
+    nulls or empty lists among the sequences, goes through ``__array__``.
+    """
+    if type(X).__module__.partition(".")[0] != "pyarrow":
+        return None
+    arrow = sys.modules["pyarrow"]
+    if not isinstance(X, (arrow.Array, arrow.ChunkedArray)):
+        return None
+    column = X.combine_chunks() if isinstance(X, arrow.ChunkedArray) else X
+    types = arrow.types
+    is_fixed = types.is_fixed_size_list(X.type)
+    if not (is_fixed or types.is_list(X.type) or types.is_large_list(X.type)):
+        return None
+    if not isinstance(column, arrow.Array) or len(column) == 0 or column.null_count:
+        return None
+    steps = column.flatten()
+    if not (types.is_floating(steps.type) or types.is_integer(steps.type)):
+        return None
+    if is_fixed:
+        lengths = np.full(len(column), X.type.list_size, dtype=np.int64)
+    else:
+        lengths = np.asarray(column.value_lengths()).astype(np.int64)
+    return None if (lengths == 0).any() else (np.asarray(steps)[:, None], offsets_of(lengths))
+
+
+# ---- Check: from raw arrays to real numbers ----------------------------------------------------------------
+
+
+def _read_array(
+    report: ProblemReport, raw: RawArray, target: np.dtype[Any] | None, channels_first: bool
+) -> SequenceBatch:
+    """Read sequences of equal length from one array."""
+    shape = raw.shape
+    if raw.ndim == 0:
+        report.add("scalars", f"{report.name} is {_describe(raw[()])}, not an array", advice=_ACCEPTED)
+    elif shape[0] == 0:
+        report.add("empty batch", f"{report.name} holds no sequences (shape {shape})", advice=_ACCEPTED)
+    elif raw.ndim == 1 and _float_dtype(raw.dtype) is None:
+        _file_dtype(report, report.name, raw.dtype)
+    elif raw.ndim == 1:
+        _file_single(report, shape[0])
+    elif raw.ndim > 3:
+        text = f"{report.name} has {raw.ndim} dimensions (shape {shape}), expected 2 or 3"
+        report.add("shape", text, advice=_ACCEPTED)
+    elif 0 in shape:
+        channels, time = (1, 2) if channels_first else (2, 1)
+        time = 1 if raw.ndim == 2 else time
+        if shape[time] == 0:
+            text = f"every sequence of {report.name} is empty (shape {shape}, no steps)"
+            report.add("empty", text, advice=_DROP_EMPTY)
+        if raw.ndim == 3 and shape[channels] == 0:
+            report.add("no channels", f"{report.name} has no channels (shape {shape})", advice=_ACCEPTED)
+    else:
+        if raw.ndim == 3 and channels_first:
+            raw = raw.transpose(0, 2, 1)
+        steps = raw.reshape(shape[0] * raw.shape[1], -1)
+        offsets = np.arange(shape[0] + 1, dtype=np.int64) * raw.shape[1]
+        return _check_and_seal(report, steps, offsets, target)
+    raise report.error()
+
+
+def _read_list(
+    report: ProblemReport, items: list[Any], target: np.dtype[Any] | None, channels_first: bool
+) -> SequenceBatch:
+    """Read sequences of any lengths from a list, one item each."""
+    if not items:
+        report.add("empty batch", f"{report.name} holds no sequences", advice=_ACCEPTED)
+        raise report.error()
+    if all(isinstance(item, (numbers.Number, np.bool_)) for item in items):
+        _file_single(report, len(items))
+        raise report.error()
+    indices: list[int] = []
+    arrays: list[RawArray] = []
+    for index, item in enumerate(items):
+        steps = _read_item(report, item, index, channels_first)
+        if steps is not None:
+            indices.append(index)
+            arrays.append(steps)
+    return _join_and_seal(report, arrays, np.array(indices, dtype=np.intp), target)
+
+
+def _read_item(report: ProblemReport, item: Any, index: int, channels_first: bool) -> RawArray | None:
+    """Return one item of a list as real numbers (T, m), or None with its problems filed."""
+    subject = f"sequence {index}"
+    try:
+        raw = _open_array(item)
+    except _UnreadableError as unreadable:
+        unreadable.file(report, subject, index)
+        return None
+    shape = raw.shape
+    if raw.ndim == 0:
+        text = f"{subject} is {_describe(raw[()])}, not an array"
+        report.add("scalars", text, position=index, advice=_ACCEPTED)
+        return None
+    if raw.ndim > 2:
+        text = f"{subject} has {raw.ndim} dimensions (shape {shape}), expected 1 or 2"
+        report.add("shape", text, position=index, advice=_ACCEPTED)
+        return None
+    steps = raw[:, None] if raw.ndim == 1 else raw.T if channels_first else raw
+    if len(steps) == 0:
+        text = f"{subject} is empty (shape {shape}); every sequence needs at least one step"
+        report.add("empty", text, position=index, advice=_DROP_EMPTY)
+        return None
+    if steps.shape[1] == 0:
+        report.add(
+            "no channels", f"{subject} has no channels (shape {shape})", position=index, advice=_ACCEPTED
+        )
+        return None
+    if type(steps) is np.ndarray and steps.dtype.kind in "biuf" and steps.dtype.isbuiltin != 2:
+        return steps  # nothing to check: spare long lists the set-up
+    return _check_numbers(report, steps, np.array([0, len(steps)]), np.array([index]), subject)
+
+
+_DROP_EMPTY = "drop empty sequences, and their labels"
+
+
+def _file_single(report: ProblemReport, length: int) -> None:
+    report.add(
+        "single sequence",
+        f"{report.name} is one sequence of {length} numbers, not a collection of sequences",
+        advice=f"pass a single sequence as {report.name}[None, :], or in a list: [{report.name}]",
+    )
+
+
+def _check_numbers(
+    report: ProblemReport,
+    raw: RawArray,
+    offsets: NDArray[np.int64],
+    sequences: NDArray[np.intp] | None,
+    subject: str,
+) -> RawArray | None:
+    """Return steps (S, m) of any dtype as real numbers, or None if their dtype is hopeless.
+
+    Cells that are masked or no numbers are filed and replaced by 0, so that the search for problems goes on
+    in the others. `sequences` are the user's indices, 0, 1, ... if None; `subject` is the name of the whole.
+    """
+    if raw.dtype.kind != "O" and _float_dtype(raw.dtype) is None:
+        _file_dtype(report, subject, raw.dtype, -1 if sequences is None else int(sequences[0]))
+        return None
+    if isinstance(raw, np.ma.MaskedArray):
+        masked = np.broadcast_to(raw.mask, raw.shape)  # a lone False if nothing is masked
+        raw = np.asarray(raw)
+        if masked.any():
+            _file_cells(report, "masked", "masked value", masked, offsets, sequences)
+            report.advise(_UNMASK)
+            raw = np.where(masked, np.zeros((), dtype=raw.dtype), raw)
+    if raw.dtype.kind == "O":
+        return _numbers_from_objects(report, raw, offsets, sequences)
+    if raw.dtype.isbuiltin == 2:  # bfloat16 and its kin, which mix with nothing
+        return raw.astype(_float_dtype(raw.dtype))
+    return raw
+
+
+def _numbers_from_objects(
+    report: ProblemReport, cells: RawArray, offsets: NDArray[np.int64], sequences: NDArray[np.intp] | None
+) -> RawArray:
+    """Return objects (S, m) as float64, filing those that are not real numbers or have no float64."""
+    floats = np.zeros(cells.shape)
+    wrong = np.zeros(cells.shape, dtype=bool)
+    too_large = np.zeros(cells.shape, dtype=bool)
+    with np.errstate(all="ignore"):
+        for position, cell in enumerate(cells.flat):
+            where = divmod(position, cells.shape[1])
+            if not _is_real(cell):
+                wrong[where] = True
+                continue
+            try:
+                floats[where] = float(cell)
+            except OverflowError:
+                too_large[where] = True
+            except Exception:  # a signalling NaN, or a foreign number type with its own ideas
+                wrong[where] = True
+    if wrong.any():
+        _file_cells(report, "not numbers", "value that is no real number", wrong, offsets, sequences, cells)
+        report.advise(f"{_NUMBERS_ONLY}; missing values are imputed or their steps dropped")
+    if too_large.any():
+        _file_cells(report, "not finite", "value too large for float64", too_large, offsets, sequences)
+        report.advise("rescale the values")
+    return floats
+
+
+def _is_real(cell: object) -> bool:
+    if type(cell) in _PLAIN_NUMBERS:
+        return True
+    return isinstance(cell, (numbers.Real, Decimal, np.bool_)) and not _is_duration(cell)
+
+
+def _is_duration(cell: object) -> bool:
+    return isinstance(cell, np.timedelta64)  # which NumPy derives from its integers
+
+
+def _file_cells(
+    report: ProblemReport,
+    kind: str,
+    what: str,
+    marked: NDArray[np.bool_],
+    offsets: NDArray[np.int64],
+    sequences: NDArray[np.intp] | None,
+    cells: RawArray | None = None,
+) -> None:
+    """File one problem per sequence with marked cells (S, m); describe the first if `cells` are given."""
+    found = locate(marked, offsets)
+    counts = found.tally(marked[found.rows])
+    names = found.sequences if sequences is None else sequences[found.sequences]
+    for entry, sequence in enumerate(names[: report.LINE_LIMIT].tolist()):
+        cell = ""
+        if cells is not None:
+            row = found.rows[found.groups[entry]]
+            cell = f" ({_describe(cells[row, found.channels[entry]])})"
+        place = found.place(entry, marked.shape[1])
+        tally = (
+            f"a {what}{cell} at" if counts[entry] == 1 else f"{counts[entry]} times a {what}, first{cell} at"
+        )
+        report.add(kind, f"sequence {sequence} has {tally} {place}", position=sequence)
+    report.count_further(kind, len(names) - report.LINE_LIMIT)
+
+
+def _float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the dtype in which numbers of a dtype are kept, None if it holds no real numbers."""
+    if dtype.kind in "biu":
+        return np.dtype(np.float64)
+    if dtype.kind == "f":
+        return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
+    if dtype.isbuiltin == 2 and ("float" in dtype.name or "int" in dtype.name):  # registered by ml_dtypes
+        return np.dtype(np.float32 if "float" in dtype.name else np.float64)
+    return None
+
+
+def _file_dtype(report: ProblemReport, subject: str, dtype: np.dtype[Any], position: int = -1) -> None:
+    held, advice = {
+        "c": ("complex numbers", "pass real and imaginary parts as two channels"),
+        "M": ("dates", "pass times as numbers, seconds since the first step for instance"),
+        "m": ("time differences", "divide by a unit, np.timedelta64(1, 's') for instance"),
+    }.get(dtype.kind, ("strings" if dtype.kind in "UST" else "no real numbers", _NUMBERS_ONLY))
+    text = f"{subject} holds {held} (dtype {dtype})"
+    report.add("not numbers", text[:200], position=position, advice=advice)
+
+
+def _file_channels(report: ProblemReport, members: dict[int, NDArray[np.intp]]) -> None:
+    """File that sequences disagree; `members` maps numbers of channels to the sequences that have them."""
+    parts = []
+    for n_channels, sequences in sorted(members.items(), key=lambda item: -len(item[1])):
+        listed = ", ".join(map(str, sequences[:5].tolist()))
+        rest = f" and {len(sequences) - 5} more" if len(sequences) > 5 else ""
+        parts.append(f"{n_channels} in sequence{'s' if len(sequences) > 1 else ''} {listed}{rest}")
+    shown = "; ".join(parts[:5]) + (f"; and {len(parts) - 5} other numbers" if len(parts) > 5 else "")
+    report.add(
+        "channels",
+        f"{report.name} mixes different numbers of channels: {shown}",
+        advice="give every sequence the same channels; as_batch reads (T_i, m) with time first, "
+        "SequenceBatch.from_aeon reads (m, T_i)",
+    )
+
+
+# ---- Seal: from real numbers to a batch --------------------------------------------------------------------
+
+
+def _check_and_seal(
+    report: ProblemReport, raw: RawArray, offsets: NDArray[np.int64], target: np.dtype[Any] | None
+) -> SequenceBatch:
+    """Turn raw steps (S, m) of all sequences into the batch, or raise."""
+    steps = _check_numbers(report, raw, offsets, None, report.name)
+    batch = (
+        None if steps is None else _seal(report, [steps], offsets, None, target or _float_dtype(steps.dtype))
+    )
+    if batch is None:
+        raise report.error()
+    return batch
+
+
+def _join_and_seal(
+    report: ProblemReport, arrays: list[RawArray], indices: NDArray[np.intp], target: np.dtype[Any] | None
+) -> SequenceBatch:
+    """Turn sequences (T_i, m_i), known to the user by their indices, into the batch, or raise."""
+    members: dict[int, list[int]] = {}  # number of channels -> positions in `arrays`
+    for position, steps in enumerate(arrays):
+        members.setdefault(steps.shape[1], []).append(position)
+    if len(members) > 1:
+        _file_channels(report, {width: indices[positions] for width, positions in members.items()})
+    if target is None and arrays:
+        target = np.result_type(*{_float_dtype(steps.dtype) for steps in arrays})
+    batch = None
+    for positions in members.values():  # one group, unless problems are being gathered from each
+        group = [arrays[position] for position in positions]
+        offsets = offsets_of(np.array([len(steps) for steps in group], dtype=np.int64))
+        batch = _seal(report, group, offsets, indices[positions], target)
+    if batch is None:
+        raise report.error()
+    return batch
+
+
+def _seal(
+    report: ProblemReport,
+    arrays: list[RawArray],
+    offsets: NDArray[np.int64],
+    sequences: NDArray[np.intp] | None,
+    target: np.dtype[Any] | None,
+) -> SequenceBatch | None:
+    """Join arrays of steps, cast, and return the batch if the report is still empty after a finite check."""
+    values = _join(arrays, target)
+    if not all_finite(values):
+        report_nonfinite(report, values, offsets, before_cast=_join(arrays, None), sequences=sequences)
+    return None if report else SequenceBatch._from_checked(values, offsets)
+
+
+def _join(arrays: list[RawArray], dtype: np.dtype[Any] | None) -> RawArray:
+    """Return arrays one below the other, C-contiguous and aligned; a single one as it is if it can be."""
+    with np.errstate(all="ignore"):  # what a cast makes infinite is reported, not warned about
+        joined = arrays[0]
+        if len(arrays) > 1:
+            joined = np.concatenate(arrays, axis=0, dtype=dtype, casting="same_kind")
+        # Concatenation keeps the order of its inputs, so transposed ones still have to be laid out by rows.
+        return np.require(joined, dtype=dtype, requirements=["C", "A"])
