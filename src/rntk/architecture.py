@@ -14,6 +14,8 @@ from .activations import Activation
 Readout = Literal["last", "mean", "sequence"]
 Parameterization = Literal["ntk", "standard"]
 
+#: Squares of sigmas and products of a few of them must stay finite.
+LARGEST_SIGMA = 1e50
 #: The standard deviations that exist once per layer, in the order of gradient directions.
 LAYER_SIGMAS = ("sigma_w", "sigma_u", "sigma_b", "sigma_h")
 
@@ -54,10 +56,6 @@ class Architecture:
         """What the readout adds to Θ per unit of V."""
         return self.sigma_v**2 if self.parameterization == "ntk" else 1.0
 
-    def without_initial_state(self) -> Architecture:
-        """The same network started from zero: what two different sequences share."""
-        return replace(self, sigma_h=(0.0,) * self.depth)
-
 
 @dataclass(frozen=True)
 class Direction:
@@ -69,6 +67,10 @@ class Direction:
     sigma_h: tuple[float, ...]
     sigma_v: float
 
+    def layers(self) -> tuple[tuple[float, ...], ...]:
+        """The part that moves the layers, in the order of `LAYER_SIGMAS`."""
+        return self.sigma_w, self.sigma_u, self.sigma_b, self.sigma_h
+
     @classmethod
     def along(cls, name: str, depth: int, layer: int | None = None) -> Direction:
         """Along log `name`, of one `layer` or of all at once."""
@@ -79,15 +81,20 @@ class Direction:
         return cls(*(moving if name == each else still for each in LAYER_SIGMAS), 0.0)
 
 
-def per_layer(name: str, value: float | Sequence[float] | NDArray[np.floating], depth: int) -> tuple[float, ...]:
+def per_layer(
+    name: str, value: float | Sequence[float] | NDArray[np.floating], depth: int
+) -> tuple[float, ...]:
     """`value` as one non-negative finite number per layer."""
-    numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    try:
+        numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or a list of numbers, not {value!r}") from None
     if numbers.ndim != 1 or numbers.size not in (1, depth):
         raise ValueError(
             f"{name} must be one number or one per layer ({depth}), not an array of shape {numbers.shape}"
         )
-    if not np.isfinite(numbers).all() or (numbers < 0).any():
-        raise ValueError(f"{name} must be finite and not negative, not {value!r}")
+    if not (numbers >= 0).all() or (numbers > LARGEST_SIGMA).any():
+        raise ValueError(f"{name} must lie between 0 and {LARGEST_SIGMA:g}, not {value!r}")
     if numbers.size == 1:
         return (float(numbers[0]),) * depth
     return tuple(float(number) for number in numbers)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
+from numba.experimental.function_type import _get_wrapper_address
 from numba.extending import intrinsic
 
 #: Fused multiply-add is allowed. Nothing else is: reassociation would make results depend on how a loop was
@@ -20,15 +21,59 @@ from numba.extending import intrinsic
 FASTMATH = {"contract"}
 
 
+#: Compiled code works on memory it is given: without reference counting, slices are free. Counting is atomic; in a
+#: loop that cuts a few slices per step it cost more than the arithmetic, most of all where threads share an array.
+OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "_nrt": False}
+
+
 @cache
-def compile_function(function: Callable[..., Any], signature: Any) -> Any:
-    """`function` compiled for `signature`, releasing the GIL, from the disk cache where possible."""
-    return njit(signature, cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
+def compile_function(function: Callable[..., Any], signature: Any, *, allocates: bool = False) -> Any:
+    """`function` compiled for `signature`, releasing the GIL, from the disk cache where possible.
+
+    `allocates` if it creates arrays.
+    """
+    options = OPTIONS | {"_nrt": allocates}
+    try:
+        return njit(signature, cache=True, **options)(function)
+    except RuntimeError as error:
+        if "cache" not in str(error):
+            raise
+        # Nowhere to write (read-only installation, no home): compile anew in every process.
+        return njit(signature, **options)(function)
+
+
+class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A compiled function as a value for compiled functions, its address looked up once.
+
+    Handing over the dispatcher itself works too, but looks the address up anew in every call, for 0.1 ms each.
+    """
+
+    def __init__(self, dispatcher: Any, signature: Any) -> None:
+        self.dispatcher = dispatcher
+        self._signature = signature
+        self._address = _get_wrapper_address(dispatcher, signature)
+
+    def __wrapper_address__(self) -> int:
+        return int(self._address)
+
+    def signature(self) -> Any:
+        return self._signature
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+
+@cache
+def compile_pointer(
+    function: Callable[..., Any], signature: Any, *, allocates: bool = False
+) -> FunctionPointer:
+    """`function` compiled for `signature`, ready to be passed to compiled functions."""
+    return FunctionPointer(compile_function(function, signature, allocates=allocates), signature)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """`function` for use inside compiled functions only; LLVM inlines it."""
-    return njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
+    """`function` for use inside compiled functions only; LLVM inlines it unless it asks for `wide_vectors`."""
+    return njit(**OPTIONS)(function)
 
 
 @intrinsic
@@ -37,12 +82,14 @@ def wide_vectors(typing_context: Any) -> Any:
 
     On processors with AVX-512 LLVM prefers 256 bits unless asked, because light use can lower the clock; the
     pair loops are dense chains of multiply-adds, where the full width measured 1.3 to 1.5 times faster. It is
-    a preference only: elsewhere it changes nothing, and never a result, since lanes don't interact.
+    a preference only: elsewhere it changes nothing, and never a result, since lanes don't interact. The function
+    is kept from being inlined, because the preference belongs to a function and would be lost in its caller.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         # llvmlite only accepts attributes it knows; its set is a plain set underneath.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        builder.function.attributes.add("noinline")
         return context.get_dummy_value()
 
     return types.void(), codegen

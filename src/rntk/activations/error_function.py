@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..compiled import compile_function, inlined, wide_vectors
+from ..compiled import compile_pointer, inlined, wide_vectors
 from .arc import angle_over_root, arcsin_over_argument
 from .base import Activation, Array, Lanes, Moments, ratio
 from .signatures import forward_signature, partials_signature
@@ -59,8 +59,8 @@ class ErrorFunction(Activation):
 
     def lanes(self, dtype: np.dtype[Any]) -> Lanes:
         return Lanes(
-            compile_function(_forward, forward_signature(dtype)),
-            compile_function(_partials, partials_signature(dtype)),
+            compile_pointer(_forward, forward_signature(dtype)),
+            compile_pointer(_partials, partials_signature(dtype)),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -91,6 +91,8 @@ def _pair(u: Any, rho: Any, rho2: Any, tau: Any, psi: Any, psi2: Any, over: Any,
     # r near -1: V = (2/π)(angle to the opposite) - 1.
     value = direct if y <= real(1.5) else two_over_pi * angle - one
     w = distance * over if y < half else one - value * over
+    # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow with every step.
+    w = real(0) if u == real(0) and rho == rho2 else w
     return w, v * (two - v), r
 
 
@@ -110,7 +112,9 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
             qr[k] *= two_over_pi * (rho * R0[k]) * over / math.sqrt(max(deficit, tiny))
 
 
-def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
+def _partials(
+    parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
     wide_vectors()
     real = u.dtype.type
     one, two_over_pi, tiny = real(1), real(2 / math.pi), real(1e-37)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..compiled import compile_function, wide_vectors
+from ..compiled import compile_pointer, wide_vectors
 from ..errors import HermiteAccuracyWarning
 from .base import Activation, Array, Lanes, Moments, ratio
 from .signatures import forward_signature, partials_signature
@@ -116,9 +116,7 @@ class HermiteActivation(Activation):
     def square(self, q: Array) -> Array:
         z, weight = gaussian_rule()
         root = np.sqrt(q)
-        parts = [
-            np.square(self(root[i : i + CHUNK, None] * z)) @ weight for i in range(0, root.size, CHUNK)
-        ]
+        parts = [np.square(self(root[i : i + CHUNK, None] * z)) @ weight for i in range(0, root.size, CHUNK)]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def moments(self, q: Array) -> Moments:
@@ -189,12 +187,15 @@ class HermiteActivation(Activation):
 
     def lanes(self, dtype: np.dtype[Any]) -> Lanes:
         return Lanes(
-            compile_function(_forward, forward_signature(dtype)),
-            compile_function(_partials, partials_signature(dtype)),
+            compile_pointer(_forward, forward_signature(dtype), allocates=True),
+            compile_pointer(_partials, partials_signature(dtype), allocates=True),
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, HermiteActivation) and (self.name, self.function) == (other.name, other.function)
+        return isinstance(other, HermiteActivation) and (self.name, self.function) == (
+            other.name,
+            other.function,
+        )
 
     def __hash__(self) -> int:
         return hash((self.name, self.function))
@@ -204,6 +205,7 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
     wide_vectors()
     real = w.dtype.type
     one = real(1)
+    blur = real(64 * np.finfo(w.dtype).eps)
     order, count = left.shape[0], n - first
     c, value, slope = np.empty(count, w.dtype), np.empty(count, w.dtype), np.empty(count, w.dtype)
     for r in range(rows):
@@ -219,14 +221,19 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
                 slope[k] = slope[k] * c[k] + value[k]
                 value[k] = value[k] * c[k] + a * A[k]
         for k in range(count):
-            wr[k] = one - value[k]
+            # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow every step.
+            gap = one - value[k]
+            wr[k] = real(0) if c[k] == one and abs(gap) < blur else gap
             qr[k] *= slope[k]
 
 
-def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
+def _partials(
+    parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
     wide_vectors()
     real = u.dtype.type
     zero, one = real(0), real(1)
+    blur = real(64 * np.finfo(u.dtype).eps)
     order, count = left.shape[0] // 2, n - first
     c = np.empty(count, u.dtype)
     # Horner's rule with its derivatives: s0 holds V̂, s1 V̂', s2 V̂''/2; a0, b0 the mixed series, a1, b1 theirs.
@@ -252,7 +259,8 @@ def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: in
                 b0[k] = b0[k] * c[k] + a * dA[k]
         for k in range(count):
             at = first + k
-            out[0, r, at] = one - s0[k]
+            gap = one - s0[k]
+            out[0, r, at] = zero if c[k] == one and abs(gap) < blur else gap
             out[1, r, at] = s1[k]
             out[2, r, at] = real(-2) * s2[k]
             out[3, r, at] = -a0[k]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import compile_function, wide_vectors
+from ..compiled import compile_pointer, wide_vectors
 from .arc import polynomial_a, polynomial_b
 from .base import Activation, Array, Lanes, Moments
 from .signatures import forward_signature, partials_signature
@@ -61,8 +61,8 @@ class Homogeneous(Activation):
 
     def lanes(self, dtype: np.dtype[Any]) -> Lanes:
         return Lanes(
-            compile_function(_forward, forward_signature(dtype)),
-            compile_function(_partials, partials_signature(dtype)),
+            compile_pointer(_forward, forward_signature(dtype)),
+            compile_pointer(_partials, partials_signature(dtype)),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +91,9 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
             qr[k] *= one - root if near else rest + root
 
 
-def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
+def _partials(
+    parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
     wide_vectors()
     real = u.dtype.type
     zero, one, two = real(0), real(1), real(2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import compile_function, inlined
+from ..compiled import compile_pointer, inlined
 from .base import Activation, Array, Lanes, Moments, ratio
 from .signatures import forward_signature, partials_signature
 
@@ -45,8 +45,8 @@ class Sine(Activation):
 
     def lanes(self, dtype: np.dtype[Any]) -> Lanes:
         return Lanes(
-            compile_function(_forward, forward_signature(dtype)),
-            compile_function(_partials, partials_signature(dtype)),
+            compile_pointer(_forward, forward_signature(dtype)),
+            compile_pointer(_partials, partials_signature(dtype)),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -70,6 +70,8 @@ def _pair(u: Any, root: Any, root2: Any, over: Any) -> Any:
     peak = half * math.exp(-gap) * over
     tail = math.expm1(-two * product * size)
     sinh = -peak * tail
+    # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow with every step.
+    sinh = one if u == real(0) and root == root2 and root > real(0) else sinh
     return (sinh if c >= 0 else -sinh), peak * (two + tail), product
 
 
@@ -82,7 +84,9 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
             q[r, k] *= cosh * product
 
 
-def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
+def _partials(
+    parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
     real = u.dtype.type
     one, half = real(1), real(0.5)
     for r in range(rows):

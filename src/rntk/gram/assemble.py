@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,8 @@ def run_tiles(
 
     # The largest first: what is left over at the end is small, and all threads finish together.
     tiles = sorted(problem.tiles, key=lambda tile: -tile.cost)
-    threads = min(count_threads(n_jobs), max(len(tiles), 1))
     with progress_bar(title, sum(tile.cost for tile in tiles), progress) as advance:
-        for cost in _in_threads(finish, tiles, threads):
-            advance(cost)
+        run_in_threads(finish, tiles, min(count_threads(n_jobs), len(tiles)), advance)
     return Grams(nngp, ntk, np.moveaxis(gradient, 0, 2))
 
 
@@ -78,21 +77,40 @@ def _index(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[
     return block.row_index, block.column_index, block.valid
 
 
-def _in_threads(work: Any, items: list[Any], threads: int) -> Iterator[float]:
-    """work(item) for every item as results come; an error or an interrupt stops what has not begun."""
-    if threads == 1:
-        for item in items:
-            yield work(item)
+def run_in_threads(
+    work: Callable[[Any], float], items: list[Any], threads: int, advance: Callable[[float], None]
+) -> None:
+    """work(item) for every item; `advance` is told each result. An error or an interrupt stops what has not begun.
+
+    Workers take items themselves: with a future per item, the bookkeeping of the waiting thread would cost more
+    than small tiles do.
+    """
+    waiting, lock, stop = iter(items), Lock(), Event()
+
+    def worker() -> None:
+        while not stop.is_set():
+            with lock:
+                item = next(waiting, None)
+            if item is None:
+                return
+            try:
+                done = work(item)
+            except BaseException:
+                stop.set()
+                raise
+            with lock:
+                advance(done)
+
+    if threads <= 1:
+        worker()
         return
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="rntk")
-    try:
-        pending: set[Future[float]] = {pool.submit(work, item) for item in items}
-        while pending:
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    with ThreadPoolExecutor(threads, thread_name_prefix="rntk") as pool:
+        futures = [pool.submit(worker) for _ in range(threads)]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            stop.set()
 
 
 def _place(block: Any, rows: Any, columns: Any, valid: Any, symmetric: bool, out: Any) -> None:

@@ -6,6 +6,7 @@ vector lane idles on padding. Each side is packed into panels that stay in cache
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +18,16 @@ from ...architecture import Architecture, Direction
 from ...compiled import compile_function
 from ...sequences import SequenceBatch
 from ..tiles import Block, Scale, Tile
+from .memory import LANES, aligned_zeros, padded
 from .stack import Stack, build_stack, top_exponents
-from .sweep import LAST, MEAN, SEQUENCE, sweep, sweep_signature
+from .sweep import LAST, MEAN, SEQUENCE, sweep, sweep_signature, work_size
 
 GEOMETRY = {"last": LAST, "mean": MEAN, "sequence": SEQUENCE}
-#: Bytes of one state row of a panel, and of the state rows swept together: measured best on 48 KiB of L1.
+#: Bytes of one row of lanes, and of everything swept together: what is touched in a step stays in 48 KiB of L1.
 PANEL_BYTES = 2048
-CHUNK_BYTES = 8192
+CHUNK_BYTES = 32768
 #: Pair-steps per tile: a few milliseconds, long against scheduling and short against imbalance.
-TILE_STEPS = 1.5e6
+TILE_STEPS = 4e6
 #: Largest tile output in numbers: bounds the memory a tile takes whatever the readout.
 TILE_NUMBERS = 4e6
 
@@ -37,13 +39,16 @@ class Panel:
     Attributes
     ----------
     begin, end : which sequences, in sorted order.
+    first : first lane in use. Panels by step read one lane back, so theirs begin one vector late.
     starts : first lane of each sequence. Panels by step have a spare lane there, before the first step.
+    lengths : of the sequences; of the lanes in panels by sequence, whose padding copies the last one.
     lane_steps : step of each lane, -1 in spare lanes; empty in panels by sequence.
     """
 
     array: NDArray[Any]
     begin: int
     end: int
+    first: int
     lengths: NDArray[np.int64]
     starts: NDArray[np.int64]
     lane_steps: NDArray[np.int64]
@@ -88,7 +93,9 @@ def make_side(
     return Side(batch, order, stack, value, tangent)
 
 
-def gram_index(order: NDArray[np.int64], architecture: Architecture, batch: SequenceBatch) -> NDArray[np.int64]:
+def gram_index(
+    order: NDArray[np.int64], architecture: Architecture, batch: SequenceBatch
+) -> NDArray[np.int64]:
     """Where each sorted sequence (or each of its steps) stands in the Gram matrix."""
     if architecture.readout != "sequence":
         return order
@@ -114,6 +121,12 @@ class FusedProblem:
     ) -> None:
         self.architecture = architecture
         self.directions = directions
+        self.n_directions = len(directions)
+        # The readout's deviation only scales the result: no sweep needed for it.
+        self._swept = [p for p, each in enumerate(directions) if any(map(any, each.layers()))]
+        directions = [directions[p] for p in self._swept]
+        self._slots = np.full(self.n_directions, -1, dtype=np.int64)
+        self._slots[self._swept] = np.arange(len(self._swept))
         self.dtype = dtype
         self.symmetric = Y is None
         self.left = self.right = make_side(architecture, X, dtype, directions, normalizers[0])
@@ -124,13 +137,13 @@ class FusedProblem:
             if self.right.stack.layout.n_marks > marks:
                 marks = self.right.stack.layout.n_marks
                 self.left = make_side(architecture, X, dtype, directions, normalizers[0], marks)
-        self.n_directions = len(directions)
         self._left_index = gram_index(self.left.order, architecture, self.left.batch)
         self._right_index = gram_index(self.right.order, architecture, self.right.batch)
         self.shape = (len(self._left_index), len(self._right_index))
         self._by_step = architecture.readout != "last"
         self._parameters = architecture.activation.parameters.astype(dtype)
         self._lanes = architecture.activation.lanes(dtype)
+        self._rescale = compile_function(_rescale, _rescale_signature(dtype))
         self._sweep = compile_function(sweep, sweep_signature(dtype, self.left.stack.layout))
         width = PANEL_BYTES // dtype.itemsize
         # A width of one puts every sequence into a panel of its own.
@@ -146,7 +159,7 @@ class FusedProblem:
 
     def _plan(self, tile_steps: float) -> list[Tile]:
         """Rectangles of about `tile_steps` pair-steps; on and above the diagonal where that is all there is."""
-        kept = 2 * (1 + self.n_directions)
+        kept = 2 * (1 + len(self._swept))
         tiles = []
         for p, panel in enumerate(self._right_panels):
             lanes, right_steps = panel.array.shape[2], int(panel.lengths[0])
@@ -157,7 +170,10 @@ class FusedProblem:
                     per_row = lanes * (steps if self._by_step else min(steps, right_steps))
                     output = lanes * kept * (steps if self.architecture.readout == "sequence" else 1)
                     end = begin + max(1, int(min(tile_steps / per_row, TILE_NUMBERS / output, last - begin)))
-                    tiles.append(Tile((o, begin, end), p, float(per_row * (end - begin))))
+                    share = (
+                        1 - max(0, begin - panel.begin) / (panel.end - panel.begin) if self.symmetric else 1
+                    )
+                    tiles.append(Tile((o, begin, end), p, float(per_row * (end - begin) * share)))
                     begin = end
         return tiles
 
@@ -174,19 +190,21 @@ class FusedProblem:
         own, panel = self._left_panels[o], self._right_panels[tile.columns]
         rows = np.arange(begin, end)
         lanes = panel.array.shape[2]
-        first = np.full(len(rows), int(self._by_step), dtype=np.int64)
+        first = np.full(len(rows), panel.first, dtype=np.int64)
         same = np.full(len(rows), -1, dtype=np.int64)
         if self.symmetric:
             inside = rows >= panel.begin
             lane = panel.starts[np.where(inside, rows - panel.begin, 0)]
             same[inside] = lane[inside]
-            # Whole vectors only: a first lane on a boundary of eight keeps the loads aligned.
-            first[inside] = lane[inside] + 1 if self._by_step else lane[inside] // 8 * 8
+            first[inside] = np.maximum(lane[inside] // LANES * LANES, panel.first)
         readout = self.architecture.readout
         kept = int(self.left.batch.lengths[begin]) if readout == "sequence" else 1
-        shape = (len(rows), 1 + self.n_directions, kept, lanes)
-        value, tangent = np.zeros(shape, self.dtype), np.zeros(shape, self.dtype)
-        chunk = max(1, int(CHUNK_BYTES // (lanes * self.dtype.itemsize)))
+        shape = (len(rows), 1 + len(self._swept), kept, lanes)
+        value, tangent = aligned_zeros(shape, self.dtype), aligned_zeros(shape, self.dtype)
+        layout = self.left.stack.layout
+        # At least a few rows per call where they are short, even if gradients then spill into the second cache.
+        least = 4 if lanes * self.dtype.itemsize <= 2 * PANEL_BYTES else 1
+        chunk = max(least, int(CHUNK_BYTES // (work_size(layout, 1, lanes) * self.dtype.itemsize)))
         view = own.array[:, :, begin - own.begin : end - own.begin]
         if self._by_step:
             view = view[: int(self.left.batch.lengths[begin])]
@@ -194,10 +212,10 @@ class FusedProblem:
             self._lanes.forward,
             self._lanes.partials,
             self._parameters,
-            self.left.stack.layout,
+            layout,
             GEOMETRY[readout],
             self.architecture.tied,
-            view,
+            np.ascontiguousarray(view),
             panel.array,
             self.left.batch.lengths[begin:end].copy(),
             panel.lengths,
@@ -206,114 +224,205 @@ class FusedProblem:
             same,
             first,
             chunk,
+            aligned_zeros((work_size(layout, chunk, lanes),), self.dtype),
             value,
             tangent,
         )
         return self._finish(rows, panel, value, tangent)
 
-    def _finish(self, rows: NDArray[np.int64], panel: Panel, value: NDArray[Any], tangent: NDArray[Any]) -> Block:
+    def _finish(
+        self, rows: NDArray[np.int64], panel: Panel, value: NDArray[Any], tangent: NDArray[Any]
+    ) -> Block:
         """From unit numbers to kernels: gather lanes, put the scales back, add the readout's own term."""
         readout = self.architecture.readout
         left, right = self.left, self.right
         columns = np.arange(panel.begin, panel.end)
         norm_rates_left, norm_rates_right = left.stack.norm_rates, right.stack.norm_rates
         if readout == "last":
-            V, Q = value[:, :, 0].astype(np.float64), tangent[:, :, 0].astype(np.float64)
+            V, Q = value[:, :, 0, : len(columns)], tangent[:, :, 0, : len(columns)]
             i, j = rows, columns
-            rate_i, rate_j = norm_rates_left[:, left.batch.offsets[1:] - 1], norm_rates_right[:, right.batch.offsets[1:] - 1]
+            rate_i = norm_rates_left[:, left.batch.offsets[1:] - 1]
+            rate_j = norm_rates_right[:, right.batch.offsets[1:] - 1]
         elif readout == "mean":
             V, Q = self._sum_lanes(panel, value, 0), self._sum_lanes(panel, tangent, 1)
             i, j = rows, columns
-            rate_i = rate_j = np.zeros((self.n_directions, max(len(left.batch), len(right.batch))))
+            rate_i = rate_j = np.zeros((len(self._swept), max(len(left.batch), len(right.batch))))
         else:
             lanes = np.flatnonzero(panel.lane_steps >= 0)
             picked = [
-                np.concatenate([part[r, :, : left.batch.lengths[row]][..., lanes] for r, row in enumerate(rows)], axis=1)
+                np.concatenate(
+                    [part[r, :, : left.batch.lengths[row]][..., lanes] for r, row in enumerate(rows)], axis=1
+                )
                 for part in (value, tangent)
             ]
-            V, Q = (part.astype(np.float64).transpose(1, 0, 2) for part in picked)
-            i = np.concatenate([np.arange(left.batch.offsets[row], left.batch.offsets[row + 1]) for row in rows])
+            V, Q = (part.transpose(1, 0, 2) for part in picked)
+            i = np.concatenate(
+                [np.arange(left.batch.offsets[row], left.batch.offsets[row + 1]) for row in rows]
+            )
             j = np.arange(right.batch.offsets[panel.begin], right.batch.offsets[panel.end])
             rate_i, rate_j = norm_rates_left, norm_rates_right
-        for p in range(self.n_directions):
-            rate = rate_i[p, i][:, None] + rate_j[p, j]
-            V[:, 1 + p] += rate * V[:, 0]
-            Q[:, 1 + p] += rate * Q[:, 0]
-        V = put_scale(V, left.value_scale, i, right.value_scale, j)
-        Q = put_scale(Q, left.tangent_scale, i, right.tangent_scale, j)
         architecture = self.architecture
-        variance, own = architecture.sigma_v**2, architecture.readout_factor
-        with np.errstate(over="ignore"):
-            nngp = variance * V[:, 0]
-            ntk = own * V[:, 0] + variance * Q[:, 0]
-            gradient = np.empty((self.n_directions, *ntk.shape), self.dtype)
-            for p, direction in enumerate(self.directions):
-                moved = own * V[:, 1 + p] + variance * Q[:, 1 + p]
-                if direction.sigma_v:
-                    both = architecture.parameterization == "ntk"
-                    moved = moved + 2 * direction.sigma_v * (ntk if both else variance * Q[:, 0])
-                gradient[p] = moved
-            nngp, ntk = nngp.astype(self.dtype), ntk.astype(self.dtype)
+        nngp, ntk = np.empty((len(i), len(j)), self.dtype), np.empty((len(i), len(j)), self.dtype)
+        gradient = np.empty((self.n_directions, len(i), len(j)), self.dtype)
+        rate_i, rate_j = np.ascontiguousarray(rate_i[:, i]), np.ascontiguousarray(rate_j[:, j])
+        self._rescale(
+            V,
+            Q,
+            *(part[i] for part in (*left.value_scale, *left.tangent_scale)),
+            *(part[j] for part in (*right.value_scale, *right.tangent_scale)),
+            rate_i,
+            rate_j,
+            self._slots,
+            np.array([direction.sigma_v for direction in self.directions], dtype=np.float64),
+            architecture.sigma_v**2,
+            architecture.readout_factor,
+            architecture.parameterization == "ntk",
+            nngp,
+            ntk,
+            gradient,
+        )
         # Where only the upper triangle is computed, row i is good from column i on.
         valid = np.maximum(i - j[0], 0) if self.symmetric else np.zeros_like(i)
         return Block(self._left_index[i], self._right_index[j], nngp, ntk, gradient, valid)
 
-    def _sum_lanes(self, panel: Panel, part: NDArray[Any], which: int) -> NDArray[np.float64]:
-        """Weighted sum over the right side's steps, in float64 and in the order of the steps."""
+    def _sum_lanes(self, panel: Panel, part: NDArray[Any], which: int) -> NDArray[Any]:
+        """Weighted sum over the right side's steps; see `_sum_steps`."""
         layout = self.right.stack.layout
-        weights = panel.array[0, layout.weights + which].astype(np.float64)
-        rates = panel.array[0, layout.weights + 2 : layout.weights + 2 + self.n_directions].astype(np.float64)
-        lanes = part[:, :, 0].astype(np.float64)
-        for p in range(self.n_directions):
-            lanes[:, 1 + p] += rates[p] * lanes[:, 0]
-        out = np.empty((len(part), 1 + self.n_directions, panel.end - panel.begin))
-        for k, (start, length) in enumerate(zip(panel.starts, panel.lengths, strict=True)):
-            at = slice(start + 1, start + 1 + length)
-            out[:, :, k] = (lanes[:, :, at] * weights[at]).sum(axis=-1)
+        out = np.empty((len(part), part.shape[1], panel.end - panel.begin), self.dtype)
+        weights = panel.array[0, layout.weights + which]
+        rates = panel.array[0, layout.weights + 2 : layout.weights + 1 + part.shape[1]]
+        real = from_dtype(self.dtype)
+        index, vector, table = (
+            types.Array(types.int64, 1, "C"),
+            types.Array(real, 1, "C"),
+            types.Array(real, 2, "C"),
+        )
+        signature = types.void(
+            types.Array(real, 4, "C"), vector, table, index, index, types.Array(real, 3, "C")
+        )
+        compile_function(_sum_steps, signature)(part, weights, rates, panel.starts, panel.lengths, out)
         return out
 
 
-def put_scale(
-    unit: NDArray[np.float64], left: Scale, i: NDArray[np.int64], right: Scale, j: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """unit[a, :, b] times the scales of left i[a] and right j[b]; overflow becomes infinite, never NaN."""
-    mantissa = left.mantissa[i][:, None, None] * right.mantissa[j]
-    exponent = left.exponent[i][:, None, None] + right.exponent[j]
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(np.ldexp(unit * mantissa, np.clip(exponent, -(1 << 30), 1 << 30).astype(np.intc)))
+def _sum_steps(part: Any, weights: Any, rates: Any, starts: Any, lengths: Any, out: Any) -> None:
+    # In float64 and in the order of the steps: the same numbers whatever the tile.
+    for r in range(part.shape[0]):
+        for k in range(starts.size):
+            begin, end = starts[k] + 1, starts[k] + 1 + lengths[k]
+            for p in range(part.shape[1]):
+                total = 0.0
+                for s in range(begin, end):
+                    term = np.float64(part[r, p, 0, s])
+                    if p > 0:
+                        term += np.float64(rates[p - 1, s]) * np.float64(part[r, 0, 0, s])
+                    total += np.float64(weights[s]) * term
+                out[r, p, k] = total
 
 
-def pack_panels(
-    side: Side, width: int, *, by_step: bool, align_end: bool = True
-) -> list[Panel]:
+def _rescale(
+    V: Any,
+    Q: Any,
+    value_i: Any,
+    value_exponent_i: Any,
+    tangent_i: Any,
+    tangent_exponent_i: Any,
+    value_j: Any,
+    value_exponent_j: Any,
+    tangent_j: Any,
+    tangent_exponent_j: Any,
+    rate_i: Any,
+    rate_j: Any,
+    slots: Any,
+    sigma_v_moves: Any,
+    variance: float,
+    own: float,
+    is_ntk: bool,
+    nngp: Any,
+    ntk: Any,
+    gradient: Any,
+) -> None:
+    """Put the scales back and add the readout's own term: 𝒦 = σ_v² V, Θ = (own) V + σ_v² V' Θ[L] (theory.md (13))."""
+    largest = 1 << 30
+    for a in range(V.shape[0]):
+        for b in range(V.shape[2]):
+            value, tangent = value_i[a] * value_j[b], tangent_i[a] * tangent_j[b]
+            e, f = value_exponent_i[a] + value_exponent_j[b], tangent_exponent_i[a] + tangent_exponent_j[b]
+            if e != 0:
+                value = math.ldexp(value, max(min(e, largest), -largest))
+            if f != 0:
+                tangent = math.ldexp(tangent, max(min(f, largest), -largest))
+            # Zero times a scale beyond the largest float is zero.
+            v = V[a, 0, b] * value if V[a, 0, b] != 0 else 0.0
+            q = Q[a, 0, b] * tangent if Q[a, 0, b] != 0 else 0.0
+            nngp[a, b] = variance * v
+            ntk[a, b] = own * v + variance * q
+            for p in range(gradient.shape[0]):
+                moved = 2 * sigma_v_moves[p] * ((own * v if is_ntk else 0.0) + variance * q)
+                if slots[p] >= 0:
+                    k = slots[p]
+                    rate = rate_i[k, a] + rate_j[k, b]
+                    moved += own * (V[a, 1 + k, b] * value + rate * v)
+                    moved += variance * (Q[a, 1 + k, b] * tangent + rate * q)
+                gradient[p, a, b] = moved
+
+
+def _rescale_signature(dtype: np.dtype[Any]) -> Any:
+    real = from_dtype(dtype)
+    unit, out = types.Array(real, 3, "A"), types.Array(real, 2, "C")
+    scale = (types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C"))
+    rates = types.Array(types.float64, 2, "C")
+    return types.void(
+        unit,
+        unit,
+        *scale * 4,
+        rates,
+        rates,
+        types.Array(types.int64, 1, "C"),
+        types.Array(types.float64, 1, "C"),
+        types.float64,
+        types.float64,
+        types.boolean,
+        out,
+        out,
+        types.Array(real, 3, "C"),
+    )
+
+
+def pack_panels(side: Side, width: int, *, by_step: bool, align_end: bool = True) -> list[Panel]:
     """Cut a sorted side into panels of about `width` lanes (sequences, or steps) and transpose them into lanes."""
     lengths, offsets = side.batch.lengths, side.batch.offsets
     size = lengths + 1 if by_step else np.ones_like(lengths)
+    # As many panels as the width demands, all of about the same size: a narrow last one would waste its vectors.
+    total = int(size.sum())
+    width = -(-total // -(-total // width))
     panels, begin = [], 0
     while begin < len(lengths):
         end, lanes = begin, 0
         while end < len(lengths) and (end == begin or lanes + size[end] <= width):
             lanes += int(size[end])
             end += 1
-        starts = np.concatenate([[0], np.cumsum(size[begin:end])[:-1]]).astype(np.int64)
+        first = LANES if by_step else 0
+        starts = np.concatenate([[0], np.cumsum(size[begin:end])[:-1]]).astype(np.int64) + max(first - 1, 0)
         own = np.ascontiguousarray(lengths[begin:end])
-        steps = 1 if by_step else int(own[0])
-        array = np.zeros((steps, len(side.stack.rows), lanes), side.stack.rows.dtype)
+        steps, width_used = (1 if by_step else int(own[0])), padded(lanes + first)
+        array = aligned_zeros((steps, len(side.stack.rows), width_used), side.stack.rows.dtype)
         lane_steps = np.empty(0, np.int64)
         if by_step:
-            lane_steps = np.full(lanes, -1, dtype=np.int64)
+            lane_steps = np.full(width_used, -1, dtype=np.int64)
             for start, length, offset in zip(starts, own, offsets[begin:end], strict=True):
                 array[0, :, start + 1 : start + 1 + length] = side.stack.rows[:, offset : offset + length]
                 lane_steps[start + 1 : start + 1 + length] = np.arange(length)
         else:
             real = from_dtype(array.dtype)
-            index = types.Array(types.int64, 1, "C", readonly=True)
-            signature = types.void(types.Array(real, 2, "C"), index, index, types.boolean, types.Array(real, 3, "C"))
-            first = np.ascontiguousarray(offsets[begin:end])
-            first.flags.writeable = own.flags.writeable = False
-            compile_function(_transpose, signature)(side.stack.rows, first, own, align_end, array)
-            own = own.copy()
-        panels.append(Panel(array, begin, end, own, starts, lane_steps))
+            index = types.Array(types.int64, 1, "C")
+            signature = types.void(
+                types.Array(real, 2, "C"), index, index, types.boolean, types.Array(real, 3, "C")
+            )
+            compile_function(_transpose, signature)(
+                side.stack.rows, offsets[begin:end].copy(), own, align_end, array
+            )
+            own = np.concatenate([own, np.full(width_used - lanes, own[-1])])
+        panels.append(Panel(array, begin, end, first, own, starts, lane_steps))
         begin = end
     return panels
 
@@ -323,7 +432,7 @@ def _transpose(rows: Any, first: Any, lengths: Any, align_end: bool, out: Any) -
     steps = out.shape[0]
     for t in range(steps):
         for c in range(out.shape[1]):
-            for k in range(out.shape[2]):
+            for k in range(lengths.size):
                 at = t - (steps - lengths[k]) if align_end else t
                 if 0 <= at < lengths[k]:
                     out[t, c, k] = rows[c, first[k] + at]

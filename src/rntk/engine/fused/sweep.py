@@ -27,8 +27,11 @@ LAST, MEAN, SEQUENCE = 0, 1, 2
 
 
 @inlined
-def _mix(left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift):  # type: ignore[no-untyped-def]
+def _mix(
+    left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift
+):  # type: ignore[no-untyped-def]
     """u into w_out and Θ̂ = 1 - u + γγ'Q (+ ηη'Q_below) into q_out: (21) and (22)."""
+    wide_vectors()
     real = w_out.dtype.type
     half, one = real(0.5), real(1)
     count = n - first
@@ -75,6 +78,7 @@ def _mix(left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out,
 @inlined
 def _mix_own(left, right, row, channels, upper, w_in, q_in, w_below, q_below, q_out, rows, first, n, shift):  # type: ignore[no-untyped-def]
     """Θ̂ from its gradient rows where its own term is not 1 - u: (17) in units."""
+    wide_vectors()
     one = q_out.dtype.type(1)
     count = n - first
     start = row + 4 if upper else row + 2
@@ -103,8 +107,9 @@ def _mix_rates(  # type: ignore[no-untyped-def]
     w_in, q_in, w_below, q_below, dw_in, dq_in, dw_below, dq_below, dw_out, dq_out, rows, first, n, shift,
 ):  # fmt: skip
     """Tangents of `_mix` and `_mix_own` along one direction: du into dw_out, dΘ̂ into dq_out (section 8)."""
+    wide_vectors()
     real = dw_out.dtype.type
-    zero, one = real(0), real(1)
+    one = real(1)
     count = n - first
     inputs = channels - has_bias
     G, tG, tF, tB = (
@@ -118,6 +123,18 @@ def _mix_rates(  # type: ignore[no-untyped-def]
         a, b = first - shift, n - shift
         wi, qi, dwi, dqi = w_in[r, a:b], q_in[r, a:b], dw_in[r, a:b], dq_in[r, a:b]
         du, dq = dw_out[r, first:n], dq_out[r, first:n]
+        if channels == 1 and not upper and own < 0:
+            # One input channel, nothing else. Two loops that write one array each: with two, LLVM would need more checks
+            # for overlapping arrays than it is willing to make before it vectorises.
+            f, F = left[row + 1, r], right[row + 1, first:n]
+            for k in range(count):
+                dg = gamma - G[k]
+                df = f - F[k]
+                step = dg * (dg * tg + G[k] * (tg - tG[k])) + df * (df * tf + F[k] * (tf - tF[k]))
+                du[k] = step + (gamma * G[k]) * ((tg + tG[k]) * wi[k] + dwi[k])
+            for k in range(count):
+                dq[k] = (gamma * G[k]) * ((tg + tG[k]) * qi[k] + dqi[k]) - du[k]
+            continue
         for k in range(count):
             # (γ - γ')(γ t - γ' t') written with differences, so that equal sequences give exactly zero.
             dg = gamma - G[k]
@@ -133,32 +150,40 @@ def _mix_rates(  # type: ignore[no-untyped-def]
                 df = f - F[k]
                 du[k] += df * (df * tb + F[k] * (tb - tB[k]))
         for k in range(count):
-            g = gamma * G[k]
-            t = tg + tG[k]
-            du[k] += g * (t * wi[k] + dwi[k])
-            dq[k] = g * (t * qi[k] + dqi[k]) - du[k]
+            du[k] += (gamma * G[k]) * ((tg + tG[k]) * wi[k] + dwi[k])
         if upper:
             eta, H = left[row + 1, r], right[row + 1, first:n]
-            wb, qb, dwb, dqb = w_below[r, first:n], q_below[r, first:n], dw_below[r, first:n], dq_below[r, first:n]
+            wb, dwb = w_below[r, first:n], dw_below[r, first:n]
             for k in range(count):
-                h = eta * H[k]
-                t = tf + tF[k]
-                step = h * (t * wb[k] + dwb[k])
-                du[k] += step
-                dq[k] += h * (t * qb[k] + dqb[k]) - step
+                du[k] += (eta * H[k]) * ((tf + tF[k]) * wb[k] + dwb[k])
         if own < 0:
+            for k in range(count):
+                dq[k] = (gamma * G[k]) * ((tg + tG[k]) * qi[k] + dqi[k]) - du[k]
+            if upper:
+                eta, H = left[row + 1, r], right[row + 1, first:n]
+                qb, dqb = q_below[r, first:n], dq_below[r, first:n]
+                for k in range(count):
+                    dq[k] += (eta * H[k]) * ((tf + tF[k]) * qb[k] + dqb[k])
             continue
         sw, su, sb = real(own_shift[0]), real(own_shift[1]), real(own_shift[2])
         bb, BB, oo, OO = left[own, r], right[own, first:n], left[own + 1, r], right[own + 1, first:n]
         for k in range(count):
             t = tg + tG[k]
-            dq[k] = bb * BB[k] * (t * qi[k] + dqi[k]) + oo * OO[k] * (
-                (t + sw + sw) * (one - wi[k]) - dwi[k]
-            )
+            dq[k] = bb * BB[k] * (t * qi[k] + dqi[k]) + oo * OO[k] * ((t + sw + sw) * (one - wi[k]) - dwi[k])
         start = own + 2
         if upper:
-            dd, DD, pp, PP = left[own + 2, r], right[own + 2, first:n], left[own + 3, r], right[own + 3, first:n]
-            wb, qb, dwb, dqb = w_below[r, first:n], q_below[r, first:n], dw_below[r, first:n], dq_below[r, first:n]
+            dd, DD, pp, PP = (
+                left[own + 2, r],
+                right[own + 2, first:n],
+                left[own + 3, r],
+                right[own + 3, first:n],
+            )
+            wb, qb, dwb, dqb = (
+                w_below[r, first:n],
+                q_below[r, first:n],
+                dw_below[r, first:n],
+                dq_below[r, first:n],
+            )
             for k in range(count):
                 t = tf + tF[k]
                 dq[k] += dd * DD[k] * (t * qb[k] + dqb[k]) + pp * PP[k] * (
@@ -175,45 +200,91 @@ def _mix_rates(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _untie(w, q, left_key, right_key, rows, first, n):  # type: ignore[no-untyped-def]
-    """Steps with different weights share nothing: Σ = Θ = 0 (Theorem 3)."""
+def _apply_partials(scratch, left, right, rate, stride, n_marks, w, q, dw_all, dq_all, rows, first, n):  # type: ignore[no-untyped-def]
+    """From (u, Θ̂) and their tangents to (w, Q) and theirs, by the chain rule; `scratch` holds the partials."""
+    wide_vectors()
+    count = n - first
+    for r in range(rows):
+        wr, theta, W = w[r, first:n], q[r, first:n], scratch[0, r, first:n]
+        D, Du = scratch[1, r, first:n], scratch[2, r, first:n]
+        wa, wb = scratch[3, r, first:n], scratch[4, r, first:n]
+        Da, Db = scratch[5, r, first:n], scratch[6, r, first:n]
+        for p in range(dw_all.shape[0]):
+            dw, dq = dw_all[p, r, first:n], dq_all[p, r, first:n]
+            t, T = left[rate + stride * p, r], right[rate + stride * p, first:n]
+            if n_marks == 0:
+                for k in range(count):
+                    du = dw[k]
+                    dw[k] = D[k] * du
+                    dq[k] = D[k] * dq[k] + theta[k] * (Du[k] * du)
+            else:
+                for k in range(count):
+                    du = dw[k]
+                    dw[k] = D[k] * du + wa[k] * t + wb[k] * T[k]
+                    dq[k] = D[k] * dq[k] + theta[k] * (Du[k] * du + Da[k] * t + Db[k] * T[k])
+        for k in range(count):
+            wr[k] = W[k]
+            theta[k] *= D[k]
+
+
+@inlined
+def _accumulate(left, weight, w_all, q_all, dw_all, dq_all, value, tangent, rows, first, n):  # type: ignore[no-untyped-def]
+    """Add one step of the left side to the weighted sums of the mean readout."""
+    wide_vectors()
+    one = value.dtype.type(1)
+    count = n - first
+    for r in range(rows):
+        w, q = w_all[r, first:n], q_all[r, first:n]
+        V, Q = value[r, 0, 0, first:n], tangent[r, 0, 0, first:n]
+        by_value, by_tangent = left[weight, r], left[weight + 1, r]
+        for k in range(count):
+            V[k] += by_value * (one - w[k])
+            Q[k] += by_tangent * q[k]
+        for p in range(dw_all.shape[0]):
+            # d(ψ x) = ψ (dx + x d log ψ); the rates of ψ follow the two weights.
+            t = left[weight + 2 + p, r]
+            dw, dq = dw_all[p, r, first:n], dq_all[p, r, first:n]
+            dV, dQ = value[r, 1 + p, 0, first:n], tangent[r, 1 + p, 0, first:n]
+            for k in range(count):
+                dV[k] += by_value * (t * (one - w[k]) - dw[k])
+                dQ[k] += by_tangent * (t * q[k] + dq[k])
+
+
+@inlined
+def _untie(w, q, blank, step, shift, left_lengths, right_lengths, lane_steps, rows, first, n):  # type: ignore[no-untyped-def]
+    """Steps with different weights share nothing: Σ = Θ = 0, so u = 1 (Theorem 3)."""
     for r in range(rows):
         for k in range(first, n):
-            if right_key[k] != left_key[r]:
-                w[r, k] = 1
+            other = lane_steps[k] != step if shift == 1 else right_lengths[k] != left_lengths[r]
+            if other:
+                w[r, k] = blank
                 q[r, k] = 0
 
 
 @inlined
 def _sweep(  # type: ignore[no-untyped-def]
     forward, partials, parameters, layout, geometry, tied,
-    left, right, left_lengths, right_lengths, starts, lane_steps, same, first, value, tangent,
+    left, right, left_lengths, right_lengths, starts, lane_steps, same, first, state, rates, scratch, value, tangent,
 ) -> None:  # fmt: skip
     """Run the recursion for all pairs of a block and leave V̂ and Q in `value` and `tangent`.
 
     left : (T, C, rows) and right : (T' or 1, C, n), packed rows of either side, lengths descending.
     starts : spare lanes (geometry with shift 1). lane_steps : s of each lane, -1 in spare lanes.
+    state (w and Q), rates (their tangents), scratch : working memory, double-buffered; zero on entry.
     same : per row, the lane whose initial state is the row's own (σ_h), or -1.
     value, tangent : (rows, 1 + P, steps kept, n); P directions follow the kernel itself. `last` keeps one step,
         `sequence` all of the left side's, `mean` one, the weighted sum over steps.
     """
-    wide_vectors()
     depth, P = layout.depth, layout.n_directions
     rows, n = left.shape[2], right.shape[2]
-    dtype = right.dtype
     real = right.dtype.type
     one = real(1)
     shift = 0 if geometry == LAST else 1
-    state = np.zeros((2, 2, depth, rows, n), dtype)
     state[0] = one  # w of "nothing before"; Q and all tangents start at zero
-    rates = np.zeros((2, 2, P, depth, rows, n), dtype)
-    scratch = np.empty((7, rows if P > 0 else 0, n), dtype)
     for r in range(rows):
         if same[r] >= 0:
             state[0, :, :, r, same[r]] = 0
     steps = left.shape[0] if shift == 1 else min(left.shape[0], right.shape[0])
-    left_key = np.empty(rows, np.int64)
-    right_key = lane_steps if shift == 1 else right_lengths
     a = 0
     active, lanes = 0, 0
     for d in range(steps):
@@ -225,14 +296,12 @@ def _sweep(  # type: ignore[no-untyped-def]
                 active += 1
             while lanes < n and right_lengths[lanes] > back:
                 lanes += 1
-            left_key[:] = left_lengths
         else:
             at_left, at_right = d, 0
             active = rows
             while active > 0 and left_lengths[active - 1] <= d:
                 active -= 1
             lanes = n
-            left_key[:] = d
         if active == 0 or lanes <= first:
             continue
         L, R = left[at_left], right[at_right]
@@ -240,18 +309,54 @@ def _sweep(  # type: ignore[no-untyped-def]
         for layer in range(depth):
             upper = layer > 0
             under = layer - 1 if upper else 0
-            w_in, q_in, w_out, q_out = state[0, a, layer], state[1, a, layer], state[0, b, layer], state[1, b, layer]
+            w_in, q_in, w_out, q_out = (
+                state[0, a, layer],
+                state[1, a, layer],
+                state[0, b, layer],
+                state[1, b, layer],
+            )
             w_below, q_below = state[0, b, under], state[1, b, under]
             row, channels = layout.unit[layer], layout.channels[layer]
             own = layout.own[layer]
-            _mix(L, R, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, active, first, lanes, shift)
+            _mix(
+                L,
+                R,
+                row,
+                channels,
+                upper,
+                w_in,
+                q_in,
+                w_below,
+                q_below,
+                w_out,
+                q_out,
+                active,
+                first,
+                lanes,
+                shift,
+            )
             if own >= 0:
                 own_channels = layout.own_channels[layer]
                 _mix_own(
-                    L, R, own, own_channels, upper, w_in, q_in, w_below, q_below, q_out, active, first, lanes, shift
+                    L,
+                    R,
+                    own,
+                    own_channels,
+                    upper,
+                    w_in,
+                    q_in,
+                    w_below,
+                    q_below,
+                    q_out,
+                    active,
+                    first,
+                    lanes,
+                    shift,
                 )
             if not tied:
-                _untie(w_out, q_out, left_key, right_key, active, first, lanes)
+                _untie(
+                    w_out, q_out, one, d, shift, left_lengths, right_lengths, lane_steps, active, first, lanes
+                )
             marks = layout.marks[layer]
             left_marks, right_marks = L[marks : marks + layout.n_marks], R[marks : marks + layout.n_marks]
             if P == 0:
@@ -262,69 +367,43 @@ def _sweep(  # type: ignore[no-untyped-def]
                 _mix_rates(
                     L, R, row, channels, layout.has_bias[layer], upper, rate, own, layout.own_channels[layer],
                     layout.own_shift[p, layer], w_in, q_in, w_below, q_below,
-                    rates[0, a, p, layer], rates[1, a, p, layer], rates[0, b, p, under], rates[1, b, p, under],
-                    rates[0, b, p, layer], rates[1, b, p, layer], active, first, lanes, shift,
+                    rates[0, a, layer, p], rates[1, a, layer, p], rates[0, b, under, p], rates[1, b, under, p],
+                    rates[0, b, layer, p], rates[1, b, layer, p], active, first, lanes, shift,
                 )  # fmt: skip
                 if not tied:
-                    dw, dq = rates[0, b, p, layer], rates[1, b, p, layer]
-                    for r in range(active):
-                        for k in range(first, lanes):
-                            if right_key[k] != left_key[r]:
-                                dw[r, k] = 0
-                                dq[r, k] = 0
+                    dw, dq = rates[0, b, layer, p], rates[1, b, layer, p]
+                    _untie(
+                        dw,
+                        dq,
+                        real(0),
+                        d,
+                        shift,
+                        left_lengths,
+                        right_lengths,
+                        lane_steps,
+                        active,
+                        first,
+                        lanes,
+                    )
             partials(parameters, left_marks, right_marks, w_out, scratch, active, first, lanes)
-            count = lanes - first
-            for p in range(P):
-                rate = layout.rates + 4 * (p * depth + layer)
-                T = R[rate, first:lanes]
-                for r in range(active):
-                    t = L[rate, r]
-                    dw, dq = rates[0, b, p, layer, r, first:lanes], rates[1, b, p, layer, r, first:lanes]
-                    theta = q_out[r, first:lanes]
-                    D, Du = scratch[1, r, first:lanes], scratch[2, r, first:lanes]
-                    if layout.n_marks == 0:
-                        for k in range(count):
-                            du = dw[k]
-                            dw[k] = D[k] * du
-                            dq[k] = D[k] * dq[k] + theta[k] * (Du[k] * du)
-                    else:
-                        wa, wb = scratch[3, r, first:lanes], scratch[4, r, first:lanes]
-                        Da, Db = scratch[5, r, first:lanes], scratch[6, r, first:lanes]
-                        for k in range(count):
-                            du = dw[k]
-                            dw[k] = D[k] * du + wa[k] * t + wb[k] * T[k]
-                            dq[k] = D[k] * dq[k] + theta[k] * (Du[k] * du + Da[k] * t + Db[k] * T[k])
-            for r in range(active):
-                w, q, W, D = w_out[r, first:lanes], q_out[r, first:lanes], scratch[0, r, first:lanes], scratch[1, r, first:lanes]
-                for k in range(count):
-                    w[k] = W[k]
-                    q[k] *= D[k]
+            _apply_partials(
+                scratch, L, R, layout.rates + 4 * layer, 4 * depth, layout.n_marks, w_out, q_out,
+                rates[0, b, layer], rates[1, b, layer], active, first, lanes,
+            )  # fmt: skip
         top = depth - 1
         if geometry == MEAN:
-            weight = layout.weights
-            for r in range(active):
-                w, q = state[0, b, top, r, first:lanes], state[1, b, top, r, first:lanes]
-                V, Q = value[r, 0, 0, first:lanes], tangent[r, 0, 0, first:lanes]
-                by_value, by_tangent = L[weight, r], L[weight + 1, r]
-                for k in range(lanes - first):
-                    V[k] += by_value * (one - w[k])
-                    Q[k] += by_tangent * q[k]
-                for p in range(P):
-                    # d(ψ x) = ψ (dx + x d log ψ); the rates of ψ follow the two weights.
-                    t = L[weight + 2 + p, r]
-                    dw, dq = rates[0, b, p, top, r, first:lanes], rates[1, b, p, top, r, first:lanes]
-                    dV, dQ = value[r, 1 + p, 0, first:lanes], tangent[r, 1 + p, 0, first:lanes]
-                    for k in range(lanes - first):
-                        dV[k] += by_value * (t * (one - w[k]) - dw[k])
-                        dQ[k] += by_tangent * (t * q[k] + dq[k])
+            _accumulate(
+                L, layout.weights, state[0, b, top], state[1, b, top], rates[0, b, top], rates[1, b, top],
+                value, tangent, active, first, lanes,
+            )  # fmt: skip
         elif geometry == SEQUENCE:
             for r in range(active):
                 for k in range(first, lanes):
                     value[r, 0, d, k] = one - state[0, b, top, r, k]
                     tangent[r, 0, d, k] = state[1, b, top, r, k]
                     for p in range(P):
-                        value[r, 1 + p, d, k] = -rates[0, b, p, top, r, k]
-                        tangent[r, 1 + p, d, k] = rates[1, b, p, top, r, k]
+                        value[r, 1 + p, d, k] = -rates[0, b, top, p, r, k]
+                        tangent[r, 1 + p, d, k] = rates[1, b, top, p, r, k]
         if shift == 1:
             for layer in range(depth):
                 for r in range(active):
@@ -332,8 +411,8 @@ def _sweep(  # type: ignore[no-untyped-def]
                         state[0, b, layer, r, lane] = 1
                         state[1, b, layer, r, lane] = 0
                         for p in range(P):
-                            rates[0, b, p, layer, r, lane] = 0
-                            rates[1, b, p, layer, r, lane] = 0
+                            rates[0, b, layer, p, r, lane] = 0
+                            rates[1, b, layer, p, r, lane] = 0
         a = b
     if geometry == LAST:
         top = depth - 1
@@ -342,24 +421,43 @@ def _sweep(  # type: ignore[no-untyped-def]
                 value[r, 0, 0, k] = one - state[0, a, top, r, k]
                 tangent[r, 0, 0, k] = state[1, a, top, r, k]
                 for p in range(P):
-                    value[r, 1 + p, 0, k] = -rates[0, a, p, top, r, k]
-                    tangent[r, 1 + p, 0, k] = rates[1, a, p, top, r, k]
+                    value[r, 1 + p, 0, k] = -rates[0, a, top, p, r, k]
+                    tangent[r, 1 + p, 0, k] = rates[1, a, top, p, r, k]
 
 
 def sweep(  # type: ignore[no-untyped-def]
     forward, partials, parameters, layout, geometry, tied,
-    left, right, left_lengths, right_lengths, starts, lane_steps, same, first, chunk, value, tangent,
+    left, right, left_lengths, right_lengths, starts, lane_steps, same, first, chunk, work, value, tangent,
 ) -> None:  # fmt: skip
     """`_sweep` for all rows of a tile, `chunk` of them at a time: as many as keep their state in the first cache.
 
-    first : per row, the first lane it needs.
+    first : per row, the first lane it needs; never decreasing.
+    work : working memory, at least `work_size` numbers.
     """
+    n = right.shape[2]
+    depth, P = layout.depth, layout.n_directions
     for a in range(0, left.shape[2], chunk):
         b = min(a + chunk, left.shape[2])
+        rows = b - a
+        size = 4 * depth * rows * n
+        work[: size * (1 + P)] = 0
+        state = work[:size].reshape((2, 2, depth, rows, n))
+        rates = work[size : size * (1 + P)].reshape((2, 2, depth, P, rows, n))
+        scratch = work[size * (1 + P) : size * (1 + P) + 7 * rows * n * min(P, 1)].reshape(
+            (7, rows * min(P, 1), n)
+        )
         _sweep(
             forward, partials, parameters, layout, geometry, tied, left[:, :, a:b], right,
-            left_lengths[a:b], right_lengths, starts, lane_steps, same[a:b], first[a:b].min(), value[a:b], tangent[a:b],
+            left_lengths[a:b], right_lengths, starts, lane_steps, same[a:b], first[a],
+            state, rates, scratch, value[a:b], tangent[a:b],
         )  # fmt: skip
+
+
+def work_size(layout: Layout, chunk: int, n: int) -> int:
+    """Numbers of working memory `sweep` needs."""
+    return 4 * layout.depth * chunk * n * (1 + layout.n_directions) + 7 * chunk * n * (
+        layout.n_directions > 0
+    )
 
 
 def sweep_signature(dtype: np.dtype[Any], layout: Layout) -> Any:
@@ -374,10 +472,11 @@ def sweep_signature(dtype: np.dtype[Any], layout: Layout) -> Any:
         typeof(layout),
         types.int64,
         types.boolean,
-        types.Array(real, 3, "A"),
+        types.Array(real, 3, "C"),
         types.Array(real, 3, "C"),
         *(integers,) * 6,
         types.int64,
+        types.Array(real, 1, "C"),
         out,
         out,
     )

@@ -15,7 +15,6 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from ...activations.base import ratio
 from ...architecture import Architecture, Direction
 from ...compiled import compile_function
 from ...sequences import SequenceBatch
@@ -44,20 +43,28 @@ class Units:
 
 def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk) -> Units:
     """Divide what flows into each pre-activation by that pre-activation's own deviation."""
-    over_root = ratio(np.ones_like(walk.q), np.sqrt(walk.q))
+    deviation = np.sqrt(walk.q)
+    flat = not walk.exponent.any()  # ordinary variances need no exponents
+    over_root = np.divide(1.0, deviation, out=deviation, where=deviation > 0)
     psi = np.sqrt(walk.moments.square)
-    previous, previous_exponent = np.zeros_like(psi), np.zeros_like(walk.exponent)
-    previous[:, 1:], previous_exponent[:, 1:] = psi[:, :-1], walk.exponent[:, :-1]
     starts = batch.offsets[:-1]
-    previous[:, starts] = np.asarray(architecture.sigma_h)[:, None]
-    previous_exponent[:, starts] = 0
-    below = np.zeros_like(psi)
-    below[1:] = np.ldexp(psi[:-1] * over_root[1:], walk.exponent[:-1] - walk.exponent[1:])
+    recurrent, below = np.empty_like(psi), np.zeros_like(psi)
+    recurrent[:, 1:] = psi[:, :-1]
+    recurrent[:, starts] = np.asarray(architecture.sigma_h)[:, None]
+    recurrent *= over_root
+    np.multiply(psi[:-1], over_root[1:], out=below[1:])
+    if flat:
+        return Units(recurrent, below, batch.values.T * over_root[0], over_root)
+    before = np.zeros_like(walk.exponent)
+    before[:, 1:] = walk.exponent[:, :-1]
+    before[:, starts] = 0
+    below[1:] = np.ldexp(below[1:], walk.exponent[:-1] - walk.exponent[1:])
     return Units(
-        recurrent=np.ldexp(previous * over_root, previous_exponent - walk.exponent),
-        below=below,
-        inputs=np.ldexp(batch.values.T.astype(np.float64), -walk.exponent[0]) * over_root[0],
-        bias=np.ldexp(over_root, np.minimum(-walk.exponent, 500)),
+        np.ldexp(recurrent, before - walk.exponent),
+        below,
+        # The input before its division: x may be as large as the deviation is small.
+        np.ldexp(batch.values.T.astype(np.float64), -walk.exponent[0]) * over_root[0],
+        np.ldexp(over_root, np.minimum(-walk.exponent, 500)),
     )
 
 
@@ -90,7 +97,9 @@ def log_rates(
     rates = np.zeros((len(directions), *walk.q.shape))
     compiled = compile_function(_log_rates, _RATES_SIGNATURE)
     for direction, out in zip(directions, rates, strict=True):
-        moves = [np.asarray(getattr(direction, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
+        moves = [
+            np.asarray(getattr(direction, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")
+        ]
         compiled(batch.offsets, gamma2, below2, bias2, walk.moments.growth, *moves, out)
     return rates
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...activations import Moments
 from ...architecture import Architecture
-from ...compiled import compile_function
+from ...compiled import compile_function, inlined
 from ...errors import KernelOverflowError
 from ...sequences import SequenceBatch
 
@@ -42,15 +42,20 @@ class Walk:
 def walk(architecture: Architecture, batch: SequenceBatch) -> Walk:
     """Carry the self-covariance of every sequence of `batch` through the network (theory.md (5))."""
     x = batch.values.astype(np.float64, copy=False)
-    # |x|²/m as mantissa and exponent: inputs up to the largest float are fine.
-    size = np.frexp(np.max(np.abs(x), axis=1))[1].astype(np.int64)
-    input_square = np.square(np.ldexp(x, -size[:, None])).sum(axis=1) / batch.n_channels
-    squares = [np.square(getattr(architecture, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
+    # |x|²/m as mantissa and exponent, so that inputs up to the largest float are fine; ordinary ones need none.
+    size = np.zeros(len(x), dtype=np.int64)
+    if not 1e-100 < max(x.max(), -x.min()) < 1e100:
+        size = np.frexp(np.abs(x).max(axis=1))[1].astype(np.int64)
+        x = np.ldexp(x, -size[:, None])
+    input_square = np.einsum("tc,tc->t", x, x) / batch.n_channels
+    squares = [
+        np.square(getattr(architecture, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")
+    ]
     shape = (architecture.depth, len(x))
     q, exponent = np.zeros(shape), np.zeros(shape, dtype=np.int64)
     activation = architecture.activation
     if activation.homogeneous:
-        compiled = compile_function(_walk_homogeneous, _SIGNATURE)
+        compiled = compile_function(_walk_homogeneous, _SIGNATURE, allocates=True)
         unit = float(activation.square(np.ones(1))[0])
         compiled(input_square, size, batch.offsets, *squares, unit, q, exponent)
         return Walk(q, exponent, _flat_moments(activation, q))
@@ -75,6 +80,12 @@ _SIGNATURE = types.void(
     _table,
     _counts,
 )
+
+
+@inlined
+def _shifted(x: float, exponent: int) -> float:
+    """x 4^exponent; most of the time there is nothing to do."""
+    return x if exponent == 0 else math.ldexp(x, max(2 * exponent, -3000))
 
 
 def _walk_homogeneous(
@@ -105,16 +116,18 @@ def _walk_homogeneous(
                     below_exponent if bottom > 0 else nothing,
                     0 if bias > 0 else nothing,
                 )
-                total = 0.0
                 if e > nothing:
-                    recurrent = math.ldexp(recurrent, max(2 * (state_exponent[layer] - e), -2000))
-                    bottom = math.ldexp(bottom, max(2 * (below_exponent - e), -2000))
-                    bias = math.ldexp(bias, max(-2 * e, -2000))
-                    total = recurrent + bottom + bias
-                if total > 0:
-                    shift = math.frexp(total)[1] // 2
-                    q[layer, t] = math.ldexp(total, -2 * shift)
-                    exponent[layer, t] = e + shift
+                    total = (
+                        _shifted(recurrent, state_exponent[layer] - e)
+                        + _shifted(bottom, below_exponent - e)
+                        + _shifted(bias, -e)
+                    )
+                    if not 1e-60 < total < 1e60:
+                        shift = math.frexp(total)[1] // 2
+                        total = math.ldexp(total, -2 * shift)
+                        e += shift
+                    q[layer, t] = total
+                    exponent[layer, t] = e
                 below, below_exponent = unit_square * q[layer, t], exponent[layer, t]
                 state[layer], state_exponent[layer] = below, below_exponent
 

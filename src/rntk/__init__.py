@@ -1,0 +1,58 @@
+"""rntk: exact kernels of infinitely wide recurrent networks.
+
+Everything named in `__all__` is promised; the rest may move. Names load on first use, so that `import rntk` costs
+nothing: scikit-learn and Numba come in with the first kernel.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "NTK",
+    "RNTK",
+    "HermiteAccuracyWarning",
+    "KernelOverflowError",
+    "SequenceBatch",
+    "SequenceError",
+    "activations",
+    "as_batch",
+    "input_gradient",
+]
+
+_HOME = {
+    "NTK": "rntk.kernels",
+    "RNTK": "rntk.kernels",
+    "HermiteAccuracyWarning": "rntk.errors",
+    "KernelOverflowError": "rntk.errors",
+    "SequenceBatch": "rntk.sequences",
+    "SequenceError": "rntk.errors",
+    "as_batch": "rntk.sequences",
+    "input_gradient": "rntk.analysis",
+}
+
+if TYPE_CHECKING:
+    from . import activations as activations
+    from .analysis import input_gradient as input_gradient
+    from .errors import HermiteAccuracyWarning as HermiteAccuracyWarning
+    from .errors import KernelOverflowError as KernelOverflowError
+    from .errors import SequenceError as SequenceError
+    from .kernels import NTK as NTK
+    from .kernels import RNTK as RNTK
+    from .sequences import SequenceBatch as SequenceBatch
+    from .sequences import as_batch as as_batch
+
+
+def __getattr__(name: str) -> Any:
+    if name == "activations":
+        return import_module("rntk.activations")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'rntk' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

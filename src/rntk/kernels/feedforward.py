@@ -1,0 +1,100 @@
+"""The Neural Tangent Kernel of a multilayer perceptron: a recurrent network that reads one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..activations import Activation, as_activation
+from ..architecture import Architecture, Direction, per_layer
+from ..errors import SequenceError
+from ..sequences import SequenceBatch, as_batch
+from .network import NetworkKernel, hyperparameter
+from .recurrent import Bounds, Sigma, check_depth
+
+
+class NTK(NetworkKernel):
+    r"""Exact tangent kernel of an infinitely wide multilayer perceptron on vectors (docs/theory.md, section 6).
+
+    The same recursion as `RNTK` with one step: Σ¹ = σ_w²⟨x,x'⟩/m + σ_b², then layer upon layer.
+
+    Parameters
+    ----------
+    activation : as for `RNTK`.
+    sigma_w, sigma_b : standard deviations of weights and biases; one number, or one per layer.
+    sigma_v : standard deviation of the output weights.
+    depth : number of hidden layers.
+    output_bias : add a trained output bias, σ_b² of the last layer, as in Jacot, Gabriel and Hongler (2018).
+    normalize, dtype, engine, n_jobs, progress : as for `RNTK`.
+
+    Examples
+    --------
+    >>> from rntk import NTK
+    >>> NTK(depth=2)([[1.0, 0.0], [0.0, 1.0]]).round(4)
+    array([[1.5   , 0.2887],
+           [0.2887, 1.5   ]])
+    """
+
+    def __init__(
+        self,
+        activation: str | Activation | Callable[[Any], Any] = "relu",
+        sigma_w: Sigma = 2**0.5,
+        sigma_b: Sigma = 0.0,
+        sigma_v: float = 1.0,
+        depth: int = 1,
+        output_bias: bool = False,
+        normalize: bool = False,
+        dtype: Any = "float64",
+        engine: str = "auto",
+        n_jobs: int | None = None,
+        progress: bool | None = None,
+        sigma_w_bounds: Bounds = (1e-2, 1e2),
+        sigma_b_bounds: Bounds = (1e-3, 1e3),
+        sigma_v_bounds: Bounds = (1e-3, 1e3),
+    ) -> None:
+        self.activation = activation
+        self.sigma_w = sigma_w
+        self.sigma_b = sigma_b
+        self.sigma_v = sigma_v
+        self.depth = depth
+        self.output_bias = output_bias
+        self.normalize = normalize
+        self.dtype = dtype
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.sigma_w_bounds = sigma_w_bounds
+        self.sigma_b_bounds = sigma_b_bounds
+        self.sigma_v_bounds = sigma_v_bounds
+
+    hyperparameter_sigma_w = hyperparameter("sigma_w")
+    hyperparameter_sigma_b = hyperparameter("sigma_b")
+    hyperparameter_sigma_v = hyperparameter("sigma_v")
+
+    def _architecture(self) -> Architecture:
+        depth = check_depth(self.depth)
+        none = (0.0,) * depth
+        return Architecture(
+            activation=as_activation(self.activation),
+            sigma_w=none,
+            sigma_u=per_layer("sigma_w", self.sigma_w, depth),
+            sigma_b=per_layer("sigma_b", self.sigma_b, depth),
+            sigma_h=none,
+            sigma_v=per_layer("sigma_v", self.sigma_v, 1)[0],
+        )
+
+    def _direction(self, name: str, depth: int, layer: int | None) -> Direction:
+        # The weights between layers are what a recurrent network calls its input weights.
+        return Direction.along("sigma_u" if name == "sigma_w" else name, depth, layer)
+
+    def _read(self, X: Any, name: str) -> SequenceBatch:
+        batch = as_batch(X, name=name)
+        if batch.n_channels != 1 or not batch.is_equal_length:
+            shapes = "sequences of unequal length" if batch.n_channels == 1 else "sequences of vectors"
+            raise SequenceError(
+                f"{name} must be an (n, m) array of vectors for NTK, not {shapes}; reshape it, or take RNTK"
+            )
+        # n vectors of m entries: n sequences of one step with m channels.
+        return SequenceBatch(batch.values.reshape(len(batch), -1), np.arange(len(batch) + 1))

@@ -1,0 +1,40 @@
+"""Arithmetic on numbers kept as mantissa and exponent: just what normalisation needs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..engine import Scale
+
+
+def add(a: Scale, b: Scale) -> Scale:
+    """a + b on the larger exponent; a zero has no exponent."""
+    low = np.iinfo(np.int32).min
+    exponent = np.maximum(
+        np.where(a.mantissa > 0, a.exponent, low), np.where(b.mantissa > 0, b.exponent, low)
+    )
+    exponent = np.where(exponent == low, 0, exponent)
+    return Scale(_shifted(a, exponent) + _shifted(b, exponent), exponent)
+
+
+def _shifted(a: Scale, exponent: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(np.ldexp(a.mantissa, np.clip(a.exponent - exponent, -5000, 5000)))
+
+
+def inverse_root(a: Scale) -> Scale:
+    """1/√a, and 0 where a is 0: a sequence without variance has no direction."""
+    odd = a.exponent % 2
+    root = np.sqrt(a.mantissa * (1 + odd))
+    return Scale(np.divide(1.0, root, out=np.zeros_like(root), where=root > 0), -(a.exponent - odd) // 2)
+
+
+def take(a: Scale, at: NDArray[np.int64]) -> Scale:
+    """The numbers at positions `at`."""
+    return Scale(a.mantissa[at], a.exponent[at])
+
+
+def to_float(a: Scale) -> NDArray[np.float64]:
+    """Plain floats; what is too large becomes infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(np.ldexp(a.mantissa, np.clip(a.exponent, -(1 << 30), 1 << 30).astype(np.intc)))
