@@ -58,9 +58,7 @@ def main() -> None:
         "ARCSIN64": (arcsin_over_argument, quarter, 5e-17, "arcsin(r)/r in r² on [0, 1/4]"),
         "ARCSIN32": (arcsin_over_argument, quarter, 2e-8, "the same for single precision"),
     }
-    print(
-        '"""Polynomial coefficients, lowest power first. Written by tools/arc_polynomials.py; do not edit."""\n'
-    )
+    print('"""Polynomial coefficients, lowest power first. Written by tools/arc_polynomials.py; do not edit."""\n')
     print("# fmt: off")
     for name, (f, end, tolerance, meaning) in table.items():
         print(f"#: {meaning}; error below {tolerance:g}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -78,21 +78,18 @@ class Direction:
         if name == "sigma_v":
             return cls(still, still, still, still, 1.0)
         moving = tuple(1.0 if layer is None or layer == i else 0.0 for i in range(depth))
-        return cls(*(moving if name == each else still for each in LAYER_SIGMAS), 0.0)
+        w, u, b, h = (moving if name == each else still for each in LAYER_SIGMAS)
+        return cls(w, u, b, h, 0.0)
 
 
-def per_layer(
-    name: str, value: float | Sequence[float] | NDArray[np.floating], depth: int
-) -> tuple[float, ...]:
+def per_layer(name: str, value: float | Sequence[float] | NDArray[np.floating], depth: int) -> tuple[float, ...]:
     """`value` as one non-negative finite number per layer."""
     try:
         numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a number or a list of numbers, not {value!r}") from None
     if numbers.ndim != 1 or numbers.size not in (1, depth):
-        raise ValueError(
-            f"{name} must be one number or one per layer ({depth}), not an array of shape {numbers.shape}"
-        )
+        raise ValueError(f"{name} must be one number or one per layer ({depth}), not an array of shape {numbers.shape}")
     if not (numbers >= 0).all() or (numbers > LARGEST_SIGMA).any():
         raise ValueError(f"{name} must lie between 0 and {LARGEST_SIGMA:g}, not {value!r}")
     if numbers.size == 1:

@@ -64,9 +64,7 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 
 
 @cache
-def compile_pointer(
-    function: Callable[..., Any], signature: Any, *, allocates: bool = False
-) -> FunctionPointer:
+def compile_pointer(function: Callable[..., Any], signature: Any, *, allocates: bool = False) -> FunctionPointer:
     """`function` compiled for `signature`, ready to be passed to compiled functions."""
     return FunctionPointer(compile_function(function, signature, allocates=allocates), signature)
 

@@ -23,7 +23,7 @@ class ErrorFunction(Activation):
         return np.asarray(special.erf(z))
 
     def derivative(self, z: Array) -> Array:
-        return 2 / np.sqrt(np.pi) * np.exp(-np.square(z))
+        return np.asarray(2 / np.sqrt(np.pi) * np.exp(-np.square(z)))
 
     def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
         product = (1 + 2 * q1) * (1 + 2 * q2)
@@ -112,9 +112,7 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
             qr[k] *= two_over_pi * (rho * R0[k]) * over / math.sqrt(max(deficit, tiny))
 
 
-def _partials(
-    parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int
-) -> None:
+def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
     real = u.dtype.type
     one, two_over_pi, tiny = real(1), real(2 / math.pi), real(1e-37)

@@ -91,9 +91,7 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
             qr[k] *= one - root if near else rest + root
 
 
-def _partials(
-    parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int
-) -> None:
+def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
     real = u.dtype.type
     zero, one, two = real(0), real(1), real(2)

@@ -84,9 +84,7 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
             q[r, k] *= cosh * product
 
 
-def _partials(
-    parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int
-) -> None:
+def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
     real = u.dtype.type
     one, half = real(1), real(0.5)
     for r in range(rows):

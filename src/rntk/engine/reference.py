@@ -148,13 +148,13 @@ class ReferenceProblem:
         nngp, ntk = (np.concatenate([pair[k] for pair in pairs], axis=1) for k in (0, 1))
         gradient = np.concatenate([pair[2] for pair in pairs], axis=2)
         scale = np.ones((len(row_index), len(column_index)))
-        if self._normalizers[0] is not None and self._normalizers[1] is not None:
-            left, right = (np.ldexp(*each) for each in self._normalizers)
-            scale = np.outer(left[row_index], right[column_index])
+        left, right = self._normalizers
+        if left is not None and right is not None:
+            scale = np.outer(np.ldexp(*left)[row_index], np.ldexp(*right)[column_index])
         valid = np.maximum(row_index - column_index[0], 0) if self.symmetric else np.zeros_like(row_index)
         with np.errstate(over="ignore"):
-            parts = [(part * scale).astype(self.dtype) for part in (nngp, ntk, gradient)]
-        return Block(row_index, column_index, *parts, valid)
+            nngp, ntk, gradient = ((part * scale).astype(self.dtype) for part in (nngp, ntk, gradient))
+        return Block(row_index, column_index, nngp, ntk, gradient, valid)
 
     def _pair(self, i: int, j: int) -> tuple[Array, Array, Array]:
         x, y = (batch[k].astype(np.float64) for batch, k in ((self.X, i), (self.Y, j)))
@@ -174,15 +174,11 @@ class ReferenceProblem:
         return here.nngp, here.ntk, gradient
 
 
-def self_kernels(
-    architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any]
-) -> tuple[Scale, Scale]:
+def self_kernels(architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any]) -> tuple[Scale, Scale]:
     """(nngp, ntk) on the diagonal of the Gram matrix."""
     tables = [
         read_out(architecture, pair_tables(architecture, x, x, same=True))
         for x in (x.astype(np.float64) for x in batch)
     ]
-    diagonals = [
-        np.concatenate([np.diag(getattr(each, kind)) for each in tables]) for kind in ("nngp", "ntk")
-    ]
+    diagonals = [np.concatenate([np.diag(getattr(each, kind)) for each in tables]) for kind in ("nngp", "ntk")]
     return tuple(Scale(each, np.zeros(len(each), dtype=np.int64)) for each in diagonals)  # type: ignore[return-value]

@@ -26,15 +26,19 @@ class NTK(NetworkKernel):
     sigma_w, sigma_b : standard deviations of weights and biases; one number, or one per layer.
     sigma_v : standard deviation of the output weights.
     depth : number of hidden layers.
-    output_bias : add a trained output bias, σ_b² of the last layer, as in Jacot, Gabriel and Hongler (2018).
     normalize, dtype, engine, n_jobs, progress : as for `RNTK`.
+
+    Notes
+    -----
+    The output has no bias, as in the RNTK paper. Jacot, Gabriel and Hongler (2018) train one too; it adds a constant:
+    `NTK(sigma_b=0.1) + ConstantKernel(0.1**2)`.
 
     Examples
     --------
     >>> from rntk import NTK
     >>> NTK(depth=2)([[1.0, 0.0], [0.0, 1.0]]).round(4)
-    array([[1.5   , 0.2887],
-           [0.2887, 1.5   ]])
+    array([[1.5   , 0.3429],
+           [0.3429, 1.5   ]])
     """
 
     def __init__(
@@ -44,7 +48,6 @@ class NTK(NetworkKernel):
         sigma_b: Sigma = 0.0,
         sigma_v: float = 1.0,
         depth: int = 1,
-        output_bias: bool = False,
         normalize: bool = False,
         dtype: Any = "float64",
         engine: str = "auto",
@@ -59,7 +62,6 @@ class NTK(NetworkKernel):
         self.sigma_b = sigma_b
         self.sigma_v = sigma_v
         self.depth = depth
-        self.output_bias = output_bias
         self.normalize = normalize
         self.dtype = dtype
         self.engine = engine

@@ -53,11 +53,6 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
     def _reads_both_ways(self) -> bool:
         return False
 
-    @property
-    def _constant(self) -> float:
-        """What is added to every kernel value (an output bias)."""
-        return 0.0
-
     # -- kernels ----------------------------------------------------------------------------------------------
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
@@ -105,7 +100,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         if self.normalize:
             return (ntk.mantissa > 0).astype(dtype)
         with np.errstate(over="ignore"):
-            values = (scales.to_float(ntk) + self._constant).astype(dtype)
+            values = scales.to_float(ntk).astype(dtype)
         self._check_finite(values[None], architecture, batch, batch)
         return values
 
@@ -127,24 +122,18 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         left = self._read(X, "X")
         right = None if Y is None else self._read(Y, "Y")
         if right is not None and right.n_channels != left.n_channels:
-            raise ValueError(
-                f"X has {left.n_channels} channels and Y has {right.n_channels}; they must agree"
-            )
+            raise ValueError(f"X has {left.n_channels} channels and Y has {right.n_channels}; they must agree")
         normalizers: tuple[Scale | None, Scale | None] = (None, None)
         if self.normalize:
             kind = 1 if want_ntk else 0
             normalizers = tuple(  # type: ignore[assignment]
-                None
-                if each is None
-                else scales.inverse_root(self._self_kernels(engine, architecture, each)[kind])
+                None if each is None else scales.inverse_root(self._self_kernels(engine, architecture, each)[kind])
                 for each in (left, right)
             )
         total: Grams | None = None
         for way in (False, True)[: 1 + self._reads_both_ways]:
             ends = [each if each is None or not way else each.reversed() for each in (left, right)]
-            order = [
-                _flip(architecture, each) if way and each is not None else None for each in (left, right)
-            ]
+            order = [_flip(architecture, each) if way and each is not None else None for each in (left, right)]
             turned = tuple(
                 scale if scale is None or at is None else scales.take(scale, at)
                 for scale, at in zip(normalizers, order, strict=True)
@@ -159,9 +148,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
                 want_ntk=want_ntk,
             )
             total = (
-                grams
-                if total is None
-                else _sum(total, grams, order[0], order[1] if right is not None else order[0])
+                grams if total is None else _sum(total, grams, order[0], order[1] if right is not None else order[0])
             )
         assert total is not None
         return self._finish(total, architecture, left, right)
@@ -169,10 +156,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
     def _finish(
         self, grams: Grams, architecture: Architecture, left: SequenceBatch, right: SequenceBatch | None
     ) -> Grams:
-        """Constants, exact ones on a normalised diagonal, and a check that nothing overflowed."""
-        constant = self._constant
-        if constant and not self.normalize:
-            grams = Grams(grams.nngp + constant, grams.ntk + constant, grams.gradient)
+        """Exact ones on a normalised diagonal, and a check that nothing overflowed."""
         if self.normalize and right is None:
             if grams.gradient.size:
                 grams = Grams(grams.nngp, grams.ntk, _normalized_gradient(grams.ntk, grams.gradient))
@@ -183,23 +167,18 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
             self._check_finite(K, architecture, left, left if right is None else right)
         return grams
 
-    def _self_kernels(
-        self, engine: Engine, architecture: Architecture, batch: SequenceBatch
-    ) -> tuple[Scale, Scale]:
+    def _self_kernels(self, engine: Engine, architecture: Architecture, batch: SequenceBatch) -> tuple[Scale, Scale]:
         dtype = self._dtype()
         total = engine.self_kernels(architecture, batch, dtype)
         if self._reads_both_ways:
             back = engine.self_kernels(architecture, batch.reversed(), dtype)
             at = _flip(architecture, batch)
             total = tuple(  # type: ignore[assignment]
-                scales.add(a, b if at is None else scales.take(b, at))
-                for a, b in zip(total, back, strict=True)
+                scales.add(a, b if at is None else scales.take(b, at)) for a, b in zip(total, back, strict=True)
             )
         return total
 
-    def _check_finite(
-        self, K: Array, architecture: Architecture, left: SequenceBatch, right: SequenceBatch
-    ) -> None:
+    def _check_finite(self, K: Array, architecture: Architecture, left: SequenceBatch, right: SequenceBatch) -> None:
         if np.isfinite(K).all():
             return
         j = int(np.argmax(~np.isfinite(K).all(axis=0)))
@@ -215,7 +194,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
 
     def _dtype(self) -> np.dtype[Any]:
         try:
-            dtype = np.dtype(self.dtype)
+            dtype: np.dtype[Any] = np.dtype(self.dtype)
         except TypeError:
             dtype = np.dtype(object)
         if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -267,9 +246,7 @@ def _flip(architecture: Architecture, batch: SequenceBatch) -> NDArray[np.int64]
     """Where step t of a sequence read forwards stands in the Gram matrix of the batch read backwards."""
     if architecture.readout != "sequence":
         return None
-    return np.concatenate(
-        [np.arange(b - 1, a - 1, -1) for a, b in zip(batch.offsets, batch.offsets[1:], strict=False)]
-    )
+    return np.concatenate([np.arange(b - 1, a - 1, -1) for a, b in zip(batch.offsets, batch.offsets[1:], strict=False)])
 
 
 def _sum(a: Grams, b: Grams, rows: NDArray[np.int64] | None, columns: NDArray[np.int64] | None) -> Grams:

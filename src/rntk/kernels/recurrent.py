@@ -53,8 +53,8 @@ class RNTK(NetworkKernel):
     >>> from rntk import RNTK
     >>> X = [np.array([1.0, -1.0, 1.0]), np.array([0.5, 0.5])]
     >>> RNTK()(X).round(4)
-    array([[3.    , 0.4297],
-           [0.4297, 0.5   ]])
+    array([[4.5   , 0.479 ],
+           [0.479 , 0.625 ]])
     """
 
     def __init__(
@@ -115,10 +115,14 @@ class RNTK(NetworkKernel):
             raise ValueError(f'readout must be "last", "mean" or "sequence", not {self.readout!r}')
         if self.parameterization not in ("ntk", "standard"):
             raise ValueError(f'parameterization must be "ntk" or "standard", not {self.parameterization!r}')
+        sigma_u = per_layer("sigma_u", self.sigma_u, depth)
+        if self.parameterization == "standard" and min(sigma_u) == 0:
+            # Weights that start at zero are trained all the same here, but a network without variance has no limit.
+            raise ValueError('sigma_u must be positive for parameterization="standard"')
         return Architecture(
             activation=as_activation(self.activation),
             sigma_w=per_layer("sigma_w", self.sigma_w, depth),
-            sigma_u=per_layer("sigma_u", self.sigma_u, depth),
+            sigma_u=sigma_u,
             sigma_b=per_layer("sigma_b", self.sigma_b, depth),
             sigma_h=per_layer("sigma_h", self.sigma_h, depth),
             sigma_v=per_layer("sigma_v", self.sigma_v, 1)[0],

@@ -11,9 +11,7 @@ from ..engine import Scale
 def add(a: Scale, b: Scale) -> Scale:
     """a + b on the larger exponent; a zero has no exponent."""
     low = np.iinfo(np.int32).min
-    exponent = np.maximum(
-        np.where(a.mantissa > 0, a.exponent, low), np.where(b.mantissa > 0, b.exponent, low)
-    )
+    exponent = np.maximum(np.where(a.mantissa > 0, a.exponent, low), np.where(b.mantissa > 0, b.exponent, low))
     exponent = np.where(exponent == low, 0, exponent)
     return Scale(_shifted(a, exponent) + _shifted(b, exponent), exponent)
 

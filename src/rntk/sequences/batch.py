@@ -276,8 +276,7 @@ class SequenceBatch:
         if array.ndim != 1 or array.dtype.kind not in "iu":
             hint = "; for a boolean mask use np.flatnonzero(mask)" if array.dtype.kind == "b" else ""
             raise TypeError(
-                "take needs a one-dimensional array of integers, "
-                f"got shape {array.shape} and dtype {array.dtype}{hint}"
+                f"take needs a one-dimensional array of integers, got shape {array.shape} and dtype {array.dtype}{hint}"
             )
         n_sequences = len(self)
         outside = array[(array < -n_sequences) | (array >= n_sequences)]
@@ -360,8 +359,7 @@ def _check_offsets(offsets: object, n_steps: int | None, report: ProblemReport) 
     if array.ndim != 1 or len(array) < 2 or array.dtype.kind not in "iu":
         report.add(
             "offsets",
-            "offsets must be integers of shape (n + 1,) with n >= 1, "
-            f"got shape {array.shape} and dtype {array.dtype}",
+            f"offsets must be integers of shape (n + 1,) with n >= 1, got shape {array.shape} and dtype {array.dtype}",
         )
         return None
     if array[0] != 0:
@@ -480,9 +478,7 @@ def report_nonfinite(
             "state the lengths with SequenceBatch.from_padded(values, lengths)"
         )
     if blank.any():
-        report.advise(
-            f"NaN is never a length marker: drop sequence {names[blank][0]}, NaN throughout, and its label"
-        )
+        report.advise(f"NaN is never a length marker: drop sequence {names[blank][0]}, NaN throughout, and its label")
     interior = has_nan & ~padded & ~blank
     if interior.any():
         report.advise(

@@ -139,9 +139,7 @@ def read_padded(values: Any, lengths: Any, *, dtype: DTypeLike | None) -> Sequen
     raise report.error()
 
 
-def _check_lengths(
-    report: ProblemReport, lengths: Any, shape: tuple[int, ...] | None
-) -> NDArray[np.int64] | None:
+def _check_lengths(report: ProblemReport, lengths: Any, shape: tuple[int, ...] | None) -> NDArray[np.int64] | None:
     """Return the lengths as int64, or file what is wrong; `shape` is that of usable padded values."""
     try:
         array = _open_array(lengths)
@@ -226,9 +224,7 @@ def _open_any(item: Any) -> RawArray | list[Any]:
         elif hasattr(item, "__len__") and hasattr(item, "__getitem__"):
             return [item[i] for i in range(len(item))]
         elif isinstance(item, Iterable):
-            raise _UnreadableError(
-                "iterators", f"is {_describe(item)}, which can be read only once", _AS_LIST
-            )
+            raise _UnreadableError("iterators", f"is {_describe(item)}, which can be read only once", _AS_LIST)
         else:
             raise _UnreadableError("not arrays", f"is {_describe(item)}, not an array", _ACCEPTED)
     except (_UnreadableError, MemoryError):
@@ -236,9 +232,7 @@ def _open_any(item: Any) -> RawArray | list[Any]:
     except Exception as error:  # foreign conversion code raises anything at all
         reason = " ".join(str(error).split())[:160]
         predicate = f"is {_describe(item)} that could not be read: {type(error).__name__}: {reason}"
-        raise _UnreadableError(
-            "unreadable", predicate, f"convert it to a NumPy array; {_ACCEPTED}"
-        ) from error
+        raise _UnreadableError("unreadable", predicate, f"convert it to a NumPy array; {_ACCEPTED}") from error
     return array
 
 
@@ -259,9 +253,7 @@ def _refuse_hopeless(item: Any) -> None:
     if isinstance(item, (numbers.Number, np.generic)):
         raise _UnreadableError("scalars", f"is {_describe(item)}, not an array", _ACCEPTED)
     if hasattr(item, "nnz") and hasattr(item, "toarray"):
-        raise _UnreadableError(
-            "sparse matrices", f"is {_describe(item)}, a sparse matrix", "call .toarray() first"
-        )
+        raise _UnreadableError("sparse matrices", f"is {_describe(item)}, a sparse matrix", "call .toarray() first")
 
 
 def _speaks_array(item: Any) -> bool:
@@ -309,9 +301,7 @@ def _stack_rows(rows: list[Any]) -> RawArray:
         raise
     except Exception as error:
         predicate = "is a nested list that does not stack into one array: its steps differ in shape"
-        advice = (
-            "give all steps of a sequence the same channels; sequences of any length go in a list of arrays"
-        )
+        advice = "give all steps of a sequence the same channels; sequences of any length go in a list of arrays"
         raise _UnreadableError("ragged steps", predicate, advice) from error
     return array
 
@@ -439,9 +429,7 @@ def _read_item(report: ProblemReport, item: Any, index: int, channels_first: boo
         report.add("empty", text, position=index, advice=_DROP_EMPTY)
         return None
     if steps.shape[1] == 0:
-        report.add(
-            "no channels", f"{subject} has no channels (shape {shape})", position=index, advice=_ACCEPTED
-        )
+        report.add("no channels", f"{subject} has no channels (shape {shape})", position=index, advice=_ACCEPTED)
         return None
     if type(steps) is np.ndarray and steps.dtype.kind in "biuf" and steps.dtype.isbuiltin != 2:
         return steps  # nothing to check: spare long lists the set-up
@@ -545,9 +533,7 @@ def _file_cells(
             row = found.rows[found.groups[entry]]
             cell = f" ({_describe(cells[row, found.channels[entry]])})"
         place = found.place(entry, marked.shape[1])
-        tally = (
-            f"a {what}{cell} at" if counts[entry] == 1 else f"{counts[entry]} times a {what}, first{cell} at"
-        )
+        tally = f"a {what}{cell} at" if counts[entry] == 1 else f"{counts[entry]} times a {what}, first{cell} at"
         report.add(kind, f"sequence {sequence} has {tally} {place}", position=sequence)
     report.count_further(kind, len(names) - report.LINE_LIMIT)
 
@@ -597,9 +583,7 @@ def _check_and_seal(
 ) -> SequenceBatch:
     """Turn raw steps (S, m) of all sequences into the batch, or raise."""
     steps = _check_numbers(report, raw, offsets, None, report.name)
-    batch = (
-        None if steps is None else _seal(report, [steps], offsets, None, target or _float_dtype(steps.dtype))
-    )
+    batch = None if steps is None else _seal(report, [steps], offsets, None, target or _float_dtype(steps.dtype))
     if batch is None:
         raise report.error()
     return batch

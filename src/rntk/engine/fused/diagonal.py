@@ -18,9 +18,7 @@ from .walk import walk
 Array = NDArray[np.float64]
 
 
-def self_kernels(
-    architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any]
-) -> tuple[Scale, Scale]:
+def self_kernels(architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any]) -> tuple[Scale, Scale]:
     """(nngp, ntk) on the diagonal of the Gram matrix, one per sequence; per step for `sequence`."""
     if architecture.readout == "mean":
         return _mean(architecture, batch, dtype)

@@ -93,9 +93,7 @@ def make_side(
     return Side(batch, order, stack, value, tangent)
 
 
-def gram_index(
-    order: NDArray[np.int64], architecture: Architecture, batch: SequenceBatch
-) -> NDArray[np.int64]:
+def gram_index(order: NDArray[np.int64], architecture: Architecture, batch: SequenceBatch) -> NDArray[np.int64]:
     """Where each sorted sequence (or each of its steps) stands in the Gram matrix."""
     if architecture.readout != "sequence":
         return order
@@ -170,9 +168,7 @@ class FusedProblem:
                     per_row = lanes * (steps if self._by_step else min(steps, right_steps))
                     output = lanes * kept * (steps if self.architecture.readout == "sequence" else 1)
                     end = begin + max(1, int(min(tile_steps / per_row, TILE_NUMBERS / output, last - begin)))
-                    share = (
-                        1 - max(0, begin - panel.begin) / (panel.end - panel.begin) if self.symmetric else 1
-                    )
+                    share = 1 - max(0, begin - panel.begin) / (panel.end - panel.begin) if self.symmetric else 1
                     tiles.append(Tile((o, begin, end), p, float(per_row * (end - begin) * share)))
                     begin = end
         return tiles
@@ -230,9 +226,7 @@ class FusedProblem:
         )
         return self._finish(rows, panel, value, tangent)
 
-    def _finish(
-        self, rows: NDArray[np.int64], panel: Panel, value: NDArray[Any], tangent: NDArray[Any]
-    ) -> Block:
+    def _finish(self, rows: NDArray[np.int64], panel: Panel, value: NDArray[Any], tangent: NDArray[Any]) -> Block:
         """From unit numbers to kernels: gather lanes, put the scales back, add the readout's own term."""
         readout = self.architecture.readout
         left, right = self.left, self.right
@@ -256,9 +250,7 @@ class FusedProblem:
                 for part in (value, tangent)
             ]
             V, Q = (part.transpose(1, 0, 2) for part in picked)
-            i = np.concatenate(
-                [np.arange(left.batch.offsets[row], left.batch.offsets[row + 1]) for row in rows]
-            )
+            i = np.concatenate([np.arange(left.batch.offsets[row], left.batch.offsets[row + 1]) for row in rows])
             j = np.arange(right.batch.offsets[panel.begin], right.batch.offsets[panel.end])
             rate_i, rate_j = norm_rates_left, norm_rates_right
         architecture = self.architecture
@@ -297,9 +289,7 @@ class FusedProblem:
             types.Array(real, 1, "C"),
             types.Array(real, 2, "C"),
         )
-        signature = types.void(
-            types.Array(real, 4, "C"), vector, table, index, index, types.Array(real, 3, "C")
-        )
+        signature = types.void(types.Array(real, 4, "C"), vector, table, index, index, types.Array(real, 3, "C"))
         compile_function(_sum_steps, signature)(part, weights, rates, panel.starts, panel.lengths, out)
         return out
 
@@ -415,12 +405,8 @@ def pack_panels(side: Side, width: int, *, by_step: bool, align_end: bool = True
         else:
             real = from_dtype(array.dtype)
             index = types.Array(types.int64, 1, "C")
-            signature = types.void(
-                types.Array(real, 2, "C"), index, index, types.boolean, types.Array(real, 3, "C")
-            )
-            compile_function(_transpose, signature)(
-                side.stack.rows, offsets[begin:end].copy(), own, align_end, array
-            )
+            signature = types.void(types.Array(real, 2, "C"), index, index, types.boolean, types.Array(real, 3, "C"))
+            compile_function(_transpose, signature)(side.stack.rows, offsets[begin:end].copy(), own, align_end, array)
             own = np.concatenate([own, np.full(width_used - lanes, own[-1])])
         panels.append(Panel(array, begin, end, first, own, starts, lane_steps))
         begin = end

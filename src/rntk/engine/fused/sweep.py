@@ -27,9 +27,7 @@ LAST, MEAN, SEQUENCE = 0, 1, 2
 
 
 @inlined
-def _mix(
-    left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift
-):  # type: ignore[no-untyped-def]
+def _mix(left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift):
     """u into w_out and Θ̂ = 1 - u + γγ'Q (+ ηη'Q_below) into q_out: (21) and (22)."""
     wide_vectors()
     real = w_out.dtype.type
@@ -76,7 +74,7 @@ def _mix(
 
 
 @inlined
-def _mix_own(left, right, row, channels, upper, w_in, q_in, w_below, q_below, q_out, rows, first, n, shift):  # type: ignore[no-untyped-def]
+def _mix_own(left, right, row, channels, upper, w_in, q_in, w_below, q_below, q_out, rows, first, n, shift):
     """Θ̂ from its gradient rows where its own term is not 1 - u: (17) in units."""
     wide_vectors()
     one = q_out.dtype.type(1)
@@ -102,7 +100,7 @@ def _mix_own(left, right, row, channels, upper, w_in, q_in, w_below, q_below, q_
 
 
 @inlined
-def _mix_rates(  # type: ignore[no-untyped-def]
+def _mix_rates(
     left, right, row, channels, has_bias, upper, rate, own, own_channels, own_shift,
     w_in, q_in, w_below, q_below, dw_in, dq_in, dw_below, dq_below, dw_out, dq_out, rows, first, n, shift,
 ):  # fmt: skip
@@ -186,9 +184,7 @@ def _mix_rates(  # type: ignore[no-untyped-def]
             )
             for k in range(count):
                 t = tf + tF[k]
-                dq[k] += dd * DD[k] * (t * qb[k] + dqb[k]) + pp * PP[k] * (
-                    (t + su + su) * (one - wb[k]) - dwb[k]
-                )
+                dq[k] += dd * DD[k] * (t * qb[k] + dqb[k]) + pp * PP[k] * ((t + su + su) * (one - wb[k]) - dwb[k])
             start = own + 4
         # The last own channel is the bias where there is one; the others are inputs.
         for c in range(start, start + own_channels):
@@ -200,7 +196,7 @@ def _mix_rates(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _apply_partials(scratch, left, right, rate, stride, n_marks, w, q, dw_all, dq_all, rows, first, n):  # type: ignore[no-untyped-def]
+def _apply_partials(scratch, left, right, rate, stride, n_marks, w, q, dw_all, dq_all, rows, first, n):
     """From (u, Θ̂) and their tangents to (w, Q) and theirs, by the chain rule; `scratch` holds the partials."""
     wide_vectors()
     count = n - first
@@ -228,7 +224,7 @@ def _apply_partials(scratch, left, right, rate, stride, n_marks, w, q, dw_all, d
 
 
 @inlined
-def _accumulate(left, weight, w_all, q_all, dw_all, dq_all, value, tangent, rows, first, n):  # type: ignore[no-untyped-def]
+def _accumulate(left, weight, w_all, q_all, dw_all, dq_all, value, tangent, rows, first, n):
     """Add one step of the left side to the weighted sums of the mean readout."""
     wide_vectors()
     one = value.dtype.type(1)
@@ -251,7 +247,7 @@ def _accumulate(left, weight, w_all, q_all, dw_all, dq_all, value, tangent, rows
 
 
 @inlined
-def _untie(w, q, blank, step, shift, left_lengths, right_lengths, lane_steps, rows, first, n):  # type: ignore[no-untyped-def]
+def _untie(w, q, blank, step, shift, left_lengths, right_lengths, lane_steps, rows, first, n):
     """Steps with different weights share nothing: Σ = Θ = 0, so u = 1 (Theorem 3)."""
     for r in range(rows):
         for k in range(first, n):
@@ -262,7 +258,7 @@ def _untie(w, q, blank, step, shift, left_lengths, right_lengths, lane_steps, ro
 
 
 @inlined
-def _sweep(  # type: ignore[no-untyped-def]
+def _sweep(
     forward, partials, parameters, layout, geometry, tied,
     left, right, left_lengths, right_lengths, starts, lane_steps, same, first, state, rates, scratch, value, tangent,
 ) -> None:  # fmt: skip
@@ -354,9 +350,7 @@ def _sweep(  # type: ignore[no-untyped-def]
                     shift,
                 )
             if not tied:
-                _untie(
-                    w_out, q_out, one, d, shift, left_lengths, right_lengths, lane_steps, active, first, lanes
-                )
+                _untie(w_out, q_out, one, d, shift, left_lengths, right_lengths, lane_steps, active, first, lanes)
             marks = layout.marks[layer]
             left_marks, right_marks = L[marks : marks + layout.n_marks], R[marks : marks + layout.n_marks]
             if P == 0:
@@ -425,7 +419,7 @@ def _sweep(  # type: ignore[no-untyped-def]
                     tangent[r, 1 + p, 0, k] = rates[1, a, top, p, r, k]
 
 
-def sweep(  # type: ignore[no-untyped-def]
+def sweep(
     forward, partials, parameters, layout, geometry, tied,
     left, right, left_lengths, right_lengths, starts, lane_steps, same, first, chunk, work, value, tangent,
 ) -> None:  # fmt: skip
@@ -443,9 +437,7 @@ def sweep(  # type: ignore[no-untyped-def]
         work[: size * (1 + P)] = 0
         state = work[:size].reshape((2, 2, depth, rows, n))
         rates = work[size : size * (1 + P)].reshape((2, 2, depth, P, rows, n))
-        scratch = work[size * (1 + P) : size * (1 + P) + 7 * rows * n * min(P, 1)].reshape(
-            (7, rows * min(P, 1), n)
-        )
+        scratch = work[size * (1 + P) : size * (1 + P) + 7 * rows * n * min(P, 1)].reshape((7, rows * min(P, 1), n))
         _sweep(
             forward, partials, parameters, layout, geometry, tied, left[:, :, a:b], right,
             left_lengths[a:b], right_lengths, starts, lane_steps, same[a:b], first[a],
@@ -455,9 +447,7 @@ def sweep(  # type: ignore[no-untyped-def]
 
 def work_size(layout: Layout, chunk: int, n: int) -> int:
     """Numbers of working memory `sweep` needs."""
-    return 4 * layout.depth * chunk * n * (1 + layout.n_directions) + 7 * chunk * n * (
-        layout.n_directions > 0
-    )
+    return 4 * layout.depth * chunk * n * (1 + layout.n_directions) + 7 * chunk * n * (layout.n_directions > 0)
 
 
 def sweep_signature(dtype: np.dtype[Any], layout: Layout) -> Any:

@@ -97,9 +97,7 @@ def log_rates(
     rates = np.zeros((len(directions), *walk.q.shape))
     compiled = compile_function(_log_rates, _RATES_SIGNATURE)
     for direction, out in zip(directions, rates, strict=True):
-        moves = [
-            np.asarray(getattr(direction, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")
-        ]
+        moves = [np.asarray(getattr(direction, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
         compiled(batch.offsets, gamma2, below2, bias2, walk.moments.growth, *moves, out)
     return rates
 
@@ -111,9 +109,7 @@ _SELF_SIGNATURE = types.void(_offsets, *(_table,) * 5, types.Array(types.int64, 
 _RATES_SIGNATURE = types.void(_offsets, *(_table,) * 4, *(_vector,) * 4, _table)
 
 
-def _self_tangents(
-    offsets: Any, own: Any, carry: Any, lift: Any, slope: Any, mantissa: Any, exponent: Any
-) -> None:
+def _self_tangents(offsets: Any, own: Any, carry: Any, lift: Any, slope: Any, mantissa: Any, exponent: Any) -> None:
     depth = own.shape[0]
     for i in range(offsets.size - 1):
         for t in range(offsets[i], offsets[i + 1]):

@@ -48,9 +48,7 @@ def walk(architecture: Architecture, batch: SequenceBatch) -> Walk:
         size = np.frexp(np.abs(x).max(axis=1))[1].astype(np.int64)
         x = np.ldexp(x, -size[:, None])
     input_square = np.einsum("tc,tc->t", x, x) / batch.n_channels
-    squares = [
-        np.square(getattr(architecture, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")
-    ]
+    squares = [np.square(getattr(architecture, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
     shape = (architecture.depth, len(x))
     q, exponent = np.zeros(shape), np.zeros(shape, dtype=np.int64)
     activation = architecture.activation
