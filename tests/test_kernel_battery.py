@@ -7,6 +7,7 @@ numbers are those of docs/theory.md.
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -51,7 +52,8 @@ KERNELS = {
     "leaky relu": RNTK("leaky_relu(0.2)", sigma_w=1.2, sigma_b=0.1),
     "erf": RNTK("erf", sigma_w=1.2, sigma_b=0.1, sigma_h=0.3, depth=2),
     "sin, sequence": RNTK("sin", sigma_w=1.1, sigma_b=0.1, sigma_h=0.2, readout="sequence"),
-    "tanh": RNTK("tanh", sigma_w=1.1, sigma_b=0.1, sigma_h=0.2),
+    # Small variances: an expansion warns where it can no longer reach the precision asked for.
+    "tanh": RNTK("tanh", sigma_w=1.1, sigma_u=0.5, sigma_b=0.1, sigma_h=0.4),
     "gelu, mean, untied": RNTK("gelu", sigma_b=0.3, readout="mean", tied=False),
     "relu, normalized": RNTK(sigma_b=0.1, sigma_h=0.4, normalize=True),
     "erf, normalized mean": RNTK("erf", sigma_b=0.2, readout="mean", normalize=True, bidirectional=True),
@@ -134,7 +136,7 @@ def test_cross_equals_auto_where_the_initial_state_plays_no_part(name):
     X = data(kernel)
     apart = ~same_sequence(kernel, X)
     for auto, cross in zip(kernel.both(X), kernel.both(X, X), strict=True):
-        assert_array_equal(auto[apart], cross[apart])
+        assert np.abs(auto - cross)[apart].max() <= 1e-14 * np.abs(auto).max()
 
 
 @for_every_kernel
@@ -220,7 +222,7 @@ def test_outputs_are_float64_by_default_even_for_float32_data():
 SPLITS = {
     "last": (RNTK(sigma_b=0.1, sigma_h=0.3), 90),
     "last, erf, depth 2": (RNTK("erf", sigma_b=0.1, depth=2), 60),
-    "last, tanh": (RNTK("tanh", sigma_b=0.1), 40),
+    "last, tanh": (RNTK("tanh", sigma_w=1.1, sigma_u=0.3, sigma_b=0.1), 40),
     "mean": (RNTK(sigma_b=0.1, sigma_h=0.3, readout="mean"), 40),
     "mean, bidirectional": (RNTK("erf", sigma_b=0.1, readout="mean", bidirectional=True), 24),
     "sequence": (RNTK(sigma_b=0.1, sigma_h=0.3, readout="sequence"), 24),
@@ -288,8 +290,10 @@ def test_an_entry_does_not_depend_on_its_neighbours(readout):
 def test_length_one_is_the_feed_forward_kernel(activation, depth):
     """(18): at length one the recurrent weights see nothing, and sigma_u plays the weights' part."""
     X, Y = vectors(12), vectors(13, 5)
-    recurrent = RNTK(activation, sigma_w=1.7, sigma_u=1.2, sigma_b=0.3, sigma_v=0.6, depth=depth)
-    feed_forward = NTK(activation, sigma_w=1.2, sigma_b=0.3, sigma_v=0.6, depth=depth)
+    # tanh stays below the variances at which its expansion warns.
+    weights = 0.7 if activation == "tanh" else 1.2
+    recurrent = RNTK(activation, sigma_w=1.7, sigma_u=weights, sigma_b=0.3, sigma_v=0.6, depth=depth)
+    feed_forward = NTK(activation, sigma_w=weights, sigma_b=0.3, sigma_v=0.6, depth=depth)
     for other in (None, Y):
         steps = None if other is None else other[:, None]
         for a, b in zip(recurrent.both(X[:, None], steps), feed_forward.both(X, other), strict=True):
@@ -374,12 +378,7 @@ def test_mean_is_the_mean_of_the_table(activation, settings):
 
     def blocks(K, left, right):
         rows, columns = (np.cumsum([0] + [len(x) for x in side]) for side in (left, right))
-        return np.array(
-            [
-                [K[a:b, c:d].mean() for c, d in zip(columns, columns[1:], strict=False)]
-                for a, b in zip(rows, rows[1:], strict=False)
-            ]
-        )
+        return np.array([[K[a:b, c:d].mean() for c, d in pairwise(columns)] for a, b in pairwise(rows)])
 
     for got, tables in zip(mean.both(X), table.both(X), strict=True):
         assert relative_error(got, blocks(tables, X, X)) <= TOLERANCE[FLOAT64]
@@ -406,7 +405,7 @@ def test_bidirectional_is_the_sum_of_both_readings(readout):
         flips = []
         for side in (left, right):
             ends = np.cumsum([0] + [len(x) for x in side])
-            flips.append(np.concatenate([np.arange(a, b)[::-1] for a, b in zip(ends, ends[1:], strict=False)]))
+            flips.append(np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(ends)]))
         return K[np.ix_(*flips)]
 
     for other in (None, Y):
@@ -418,7 +417,7 @@ def test_bidirectional_is_the_sum_of_both_readings(readout):
     forwards, backwards = one.diag(X), one.diag([x[::-1] for x in X])
     if readout == "sequence":
         ends = np.cumsum([0] + [len(x) for x in X])
-        backwards = np.concatenate([backwards[a:b][::-1] for a, b in zip(ends, ends[1:], strict=False)])
+        backwards = np.concatenate([backwards[a:b][::-1] for a, b in pairwise(ends)])
     assert relative_error(both.diag(X), forwards + backwards) <= 1e-14
 
 

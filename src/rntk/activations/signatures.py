@@ -15,12 +15,14 @@ depend on the variances: the last four rows of `out` are then never read.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import from_dtype, types
 
 
+@cache
 def forward_signature(dtype: np.dtype[Any]) -> Any:
     """Type of `Lanes.forward` for `dtype`."""
     real = from_dtype(dtype)
@@ -28,6 +30,7 @@ def forward_signature(dtype: np.dtype[Any]) -> Any:
     return types.void(types.Array(real, 1, "C"), side, block, block, block, *(types.int64,) * 3)
 
 
+@cache
 def partials_signature(dtype: np.dtype[Any]) -> Any:
     """Type of `Lanes.partials` for `dtype`."""
     real = from_dtype(dtype)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from threading import Event, Lock
 from typing import Any
 
@@ -51,10 +52,7 @@ def run_tiles(
     nngp = np.empty(shape if want_nngp else (0, 0), dtype)
     ntk = np.empty(shape if want_ntk else (0, 0), dtype)
     gradient = np.empty((problem.n_directions, *(shape if want_ntk else (0, 0))), dtype)
-    real = from_dtype(dtype)
-    index = types.Array(types.int64, 1, "C")
-    source, target = types.Array(real, 2, "A"), types.Array(real, 2, "C")
-    place = compile_function(_place, types.void(source, index, index, index, types.boolean, target))
+    place = compiled_place(dtype)
 
     def finish(tile: Any) -> float:
         block = problem.compute(tile)
@@ -111,6 +109,14 @@ def run_in_threads(
                 future.result()
         finally:
             stop.set()
+
+
+@cache
+def compiled_place(dtype: np.dtype[Any]) -> Any:
+    """`_place` for `dtype`."""
+    real, index = from_dtype(dtype), types.Array(types.int64, 1, "C")
+    source, target = types.Array(real, 2, "A"), types.Array(real, 2, "C")
+    return compile_function(_place, types.void(source, index, index, index, types.boolean, target))
 
 
 def _place(block: Any, rows: Any, columns: Any, valid: Any, symmetric: bool, out: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...sequences import SequenceBatch
 from ..tiles import Block, Scale, Tile
 from .memory import LANES, aligned_zeros, padded
 from .stack import Stack, build_stack, top_exponents
-from .sweep import LAST, MEAN, SEQUENCE, sweep, sweep_signature, work_size
+from .sweep import LAST, MEAN, SEQUENCE, compiled_sweep, work_size
 
 GEOMETRY = {"last": LAST, "mean": MEAN, "sequence": SEQUENCE}
 #: Bytes of one row of lanes, and of everything swept together: what is touched in a step stays in 48 KiB of L1.
@@ -141,8 +142,8 @@ class FusedProblem:
         self._by_step = architecture.readout != "last"
         self._parameters = architecture.activation.parameters.astype(dtype)
         self._lanes = architecture.activation.lanes(dtype)
-        self._rescale = compile_function(_rescale, _rescale_signature(dtype))
-        self._sweep = compile_function(sweep, sweep_signature(dtype, self.left.stack.layout))
+        self._rescale = compiled_rescale(dtype)
+        self._sweep = compiled_sweep(dtype)
         width = PANEL_BYTES // dtype.itemsize
         # A width of one puts every sequence into a panel of its own.
         right_width = 1 if self_pairs_only else width
@@ -283,15 +284,17 @@ class FusedProblem:
         out = np.empty((len(part), part.shape[1], panel.end - panel.begin), self.dtype)
         weights = panel.array[0, layout.weights + which]
         rates = panel.array[0, layout.weights + 2 : layout.weights + 1 + part.shape[1]]
-        real = from_dtype(self.dtype)
-        index, vector, table = (
-            types.Array(types.int64, 1, "C"),
-            types.Array(real, 1, "C"),
-            types.Array(real, 2, "C"),
-        )
-        signature = types.void(types.Array(real, 4, "C"), vector, table, index, index, types.Array(real, 3, "C"))
-        compile_function(_sum_steps, signature)(part, weights, rates, panel.starts, panel.lengths, out)
+        compiled_sum_steps(self.dtype)(part, weights, rates, panel.starts, panel.lengths, out)
         return out
+
+
+@cache
+def compiled_sum_steps(dtype: np.dtype[Any]) -> Any:
+    """`_sum_steps` for `dtype`."""
+    real, index = from_dtype(dtype), types.Array(types.int64, 1, "C")
+    vector, table = types.Array(real, 1, "C"), types.Array(real, 2, "C")
+    signature = types.void(types.Array(real, 4, "C"), vector, table, index, index, types.Array(real, 3, "C"))
+    return compile_function(_sum_steps, signature)
 
 
 def _sum_steps(part: Any, weights: Any, rates: Any, starts: Any, lengths: Any, out: Any) -> None:
@@ -356,12 +359,14 @@ def _rescale(
                 gradient[p, a, b] = moved
 
 
-def _rescale_signature(dtype: np.dtype[Any]) -> Any:
+@cache
+def compiled_rescale(dtype: np.dtype[Any]) -> Any:
+    """`_rescale` for `dtype`."""
     real = from_dtype(dtype)
     unit, out = types.Array(real, 3, "A"), types.Array(real, 2, "C")
     scale = (types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C"))
     rates = types.Array(types.float64, 2, "C")
-    return types.void(
+    signature = types.void(
         unit,
         unit,
         *scale * 4,
@@ -376,6 +381,7 @@ def _rescale_signature(dtype: np.dtype[Any]) -> Any:
         out,
         types.Array(real, 3, "C"),
     )
+    return compile_function(_rescale, signature)
 
 
 def pack_panels(side: Side, width: int, *, by_step: bool, align_end: bool = True) -> list[Panel]:
@@ -403,14 +409,19 @@ def pack_panels(side: Side, width: int, *, by_step: bool, align_end: bool = True
                 array[0, :, start + 1 : start + 1 + length] = side.stack.rows[:, offset : offset + length]
                 lane_steps[start + 1 : start + 1 + length] = np.arange(length)
         else:
-            real = from_dtype(array.dtype)
-            index = types.Array(types.int64, 1, "C")
-            signature = types.void(types.Array(real, 2, "C"), index, index, types.boolean, types.Array(real, 3, "C"))
-            compile_function(_transpose, signature)(side.stack.rows, offsets[begin:end].copy(), own, align_end, array)
+            compiled_transpose(array.dtype)(side.stack.rows, offsets[begin:end].copy(), own, align_end, array)
             own = np.concatenate([own, np.full(width_used - lanes, own[-1])])
         panels.append(Panel(array, begin, end, first, own, starts, lane_steps))
         begin = end
     return panels
+
+
+@cache
+def compiled_transpose(dtype: np.dtype[Any]) -> Any:
+    """`_transpose` for `dtype`."""
+    real, index = from_dtype(dtype), types.Array(types.int64, 1, "C")
+    signature = types.void(types.Array(real, 2, "C"), index, index, types.boolean, types.Array(real, 3, "C"))
+    return compile_function(_transpose, signature)
 
 
 def _transpose(rows: Any, first: Any, lengths: Any, align_end: bool, out: Any) -> None:

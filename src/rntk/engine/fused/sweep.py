@@ -14,13 +14,16 @@ Equation numbers are those of docs/theory.md.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, get_type_hints
 
 import numpy as np
-from numba import from_dtype, typeof, types
+from numba import from_dtype, types
+from numpy.typing import NDArray
 
 from ...activations.signatures import forward_signature, partials_signature
-from ...compiled import inlined, wide_vectors
+from ...compiled import compile_function, inlined, wide_vectors
+from .memory import LANES
 from .stack import Layout
 
 LAST, MEAN, SEQUENCE = 0, 1, 2
@@ -80,13 +83,13 @@ def _mix_own(left, right, row, channels, upper, w_in, q_in, w_below, q_below, q_
     one = q_out.dtype.type(1)
     count = n - first
     start = row + 4 if upper else row + 2
-    B, O = right[row, first:n], right[row + 1, first:n]
+    B, W = right[row, first:n], right[row + 1, first:n]
     for r in range(rows):
-        b, o = left[row, r], left[row + 1, r]
+        b, omega = left[row, r], left[row + 1, r]
         wi, qi = w_in[r, first - shift : n - shift], q_in[r, first - shift : n - shift]
         qo = q_out[r, first:n]
         for k in range(count):
-            qo[k] = b * B[k] * qi[k] + o * O[k] * (one - wi[k])
+            qo[k] = b * B[k] * qi[k] + omega * W[k] * (one - wi[k])
         if upper:
             d, p = left[row + 2, r], left[row + 3, r]
             D, P = right[row + 2, first:n], right[row + 3, first:n]
@@ -258,6 +261,18 @@ def _untie(w, q, blank, step, shift, left_lengths, right_lengths, lane_steps, ro
 
 
 @inlined
+def _start_anew(state, rates, buffer, rows, lane):
+    """Put a lane back to "nothing before": w = 1, Q = 0, and no tangents."""
+    for layer in range(state.shape[2]):
+        for r in range(rows):
+            state[0, buffer, layer, r, lane] = 1
+            state[1, buffer, layer, r, lane] = 0
+            for p in range(rates.shape[3]):
+                rates[0, buffer, layer, p, r, lane] = 0
+                rates[1, buffer, layer, p, r, lane] = 0
+
+
+@inlined
 def _sweep(
     forward, partials, parameters, layout, geometry, tied,
     left, right, left_lengths, right_lengths, starts, lane_steps, same, first, state, rates, scratch, value, tangent,
@@ -282,7 +297,7 @@ def _sweep(
             state[0, :, :, r, same[r]] = 0
     steps = left.shape[0] if shift == 1 else min(left.shape[0], right.shape[0])
     a = 0
-    active, lanes = 0, 0
+    active, lanes, begun = 0, 0, 0
     for d in range(steps):
         # `last` counts steps from the end: d-th of `steps` is `back` before the last one of either side.
         if shift == 0:
@@ -290,8 +305,10 @@ def _sweep(
             at_left, at_right = left.shape[0] - 1 - back, right.shape[0] - 1 - back
             while active < rows and left_lengths[active] > back:
                 active += 1
-            while lanes < n and right_lengths[lanes] > back:
-                lanes += 1
+            while begun < n and right_lengths[begun] > back:
+                begun += 1
+            # Whole vectors: lanes past `begun` have not started; they are computed all the same and put back below.
+            lanes = min(n, (begun + LANES - 1) // LANES * LANES)
         else:
             at_left, at_right = d, 0
             active = rows
@@ -398,15 +415,12 @@ def _sweep(
                     for p in range(P):
                         value[r, 1 + p, d, k] = -rates[0, b, top, p, r, k]
                         tangent[r, 1 + p, d, k] = rates[1, b, top, p, r, k]
-        if shift == 1:
-            for layer in range(depth):
-                for r in range(active):
-                    for lane in starts:
-                        state[0, b, layer, r, lane] = 1
-                        state[1, b, layer, r, lane] = 0
-                        for p in range(P):
-                            rates[0, b, layer, p, r, lane] = 0
-                            rates[1, b, layer, p, r, lane] = 0
+        if shift == 0:
+            for lane in range(begun, lanes):
+                _start_anew(state, rates, b, active, lane)
+        else:
+            for lane in starts:
+                _start_anew(state, rates, b, active, lane)
         a = b
     if geometry == LAST:
         top = depth - 1
@@ -450,16 +464,22 @@ def work_size(layout: Layout, chunk: int, n: int) -> int:
     return 4 * layout.depth * chunk * n * (1 + layout.n_directions) + 7 * chunk * n * (layout.n_directions > 0)
 
 
-def sweep_signature(dtype: np.dtype[Any], layout: Layout) -> Any:
-    """Type of `sweep` for `dtype`."""
+@cache
+def compiled_sweep(dtype: np.dtype[Any]) -> Any:
+    """`sweep` for `dtype`."""
     real = from_dtype(dtype)
-    integers = types.Array(types.int64, 1, "C")
-    out = types.Array(real, 4, "C")
-    return types.void(
+    integers, out = types.Array(types.int64, 1, "C"), types.Array(real, 4, "C")
+    kinds = {
+        int: types.int64,
+        NDArray[np.int64]: integers,
+        NDArray[np.float64]: types.Array(types.float64, 3, "C"),
+    }
+    layout = types.NamedTuple([kinds[kind] for kind in get_type_hints(Layout).values()], Layout)
+    signature = types.void(
         types.FunctionType(forward_signature(dtype)),
         types.FunctionType(partials_signature(dtype)),
         types.Array(real, 1, "C"),
-        typeof(layout),
+        layout,
         types.int64,
         types.boolean,
         types.Array(real, 3, "C"),
@@ -470,3 +490,4 @@ def sweep_signature(dtype: np.dtype[Any], layout: Layout) -> Any:
         out,
         out,
     )
+    return compile_function(sweep, signature)
