@@ -24,7 +24,7 @@ def softplus(z):
     return np.logaddexp(0.0, z)
 
 
-EXPANDED = ("tanh", "gelu", "sigmoid", softplus)
+EXPANDED = ("tanh", "gelu", "sigmoid")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def draw(rng: np.random.Generator, index: int, activations: tuple, *, largest: i
             return 0.0
         size = depth if by_layer else 1
         values = [round(float(value), 3) for value in rng.uniform(low, high, size=size)]
-        if zero and by_layer and rng.random() < 0.3:
+        if zero and by_layer and rng.random() < 0.7:
             values[int(rng.integers(size))] = 0.0
         return values if by_layer else values[0]
 
@@ -128,7 +128,7 @@ def test_closed_forms_agree(setting):
     assert relative_error(fused.diag(X), reference.diag(X)) <= TOLERANCE[FLOAT64]
 
 
-@for_each(settings(12, EXPANDED, seed=2, tiny=True))
+@for_each(settings(9, EXPANDED, seed=2, tiny=True))
 def test_expansions_agree(setting):
     X, Y = setting.data()
     fused, reference = both_engines(setting, depth=1 if setting.parameters["depth"] == 3 else 2, **small(setting))
@@ -141,6 +141,15 @@ def small(setting: Setting) -> dict[str, Any]:
     """One number per sigma, the first one, so that the depth may be lowered."""
     names = ("sigma_w", "sigma_u", "sigma_b", "sigma_h")
     return {name: float(np.ravel(setting.parameters[name])[0]) for name in names}
+
+
+def test_a_callable_agrees():
+    """The reference integrates in two dimensions with differences for φ': one pair is all it can afford."""
+    rng = np.random.default_rng(8)
+    X, Y = [rng.standard_normal((2, 1))], [rng.standard_normal((1, 1))]
+    fused, reference = (RNTK(softplus, sigma_b=0.3, sigma_h=0.2, engine=name) for name in ("fused", "reference"))
+    for got, expected in zip(fused.both(X, Y), reference.both(X, Y), strict=True):
+        assert relative_error(got, expected) <= 1e-11
 
 
 @for_each(settings(24, CLOSED, seed=3))
@@ -166,7 +175,7 @@ def test_gradients_agree(setting):
     np.testing.assert_array_equal(gradient, gradient.transpose(1, 0, 2))
 
 
-@for_each(settings(4, EXPANDED, seed=5, tiny=True))
+@for_each(settings(3, EXPANDED, seed=5, tiny=True))
 def test_gradients_of_expansions_agree(setting):
     X, _ = setting.data()
     changes = small(setting) | {"depth": 1, "readout": "last", "bidirectional": False, "sigma_b": 0.3}

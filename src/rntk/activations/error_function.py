@@ -71,15 +71,13 @@ class ErrorFunction(Activation):
 
 
 @inlined
-def _pair(u: Any, rho: Any, rho2: Any, tau: Any, psi: Any, psi2: Any, over: Any, angles: Any) -> Any:
-    """w = 1 - V̂ and 1 - r² for one pair, r = c ρ ρ' the argument of the arcsin."""
-    real = type(u)
-    one, two, half = real(1), real(2), real(0.5)
-    two_over_pi = real(2 / math.pi)
+def _pair(u: Any, rho: Any, rho2: Any, tau: Any, psi: Any, psi2: Any, over: Any, angles: Any, constants: Any) -> Any:
+    """w = 1 - V̂, 1 - r² and r for one pair, r = c ρ ρ' the argument of the arcsin."""
+    zero, half, one, three_halves, two, two_over_pi = constants
     difference = rho - rho2
     # y = 1 - r as a sum of non-negative terms.
     y = half * difference * difference + tau + rho * rho2 * u
-    v = max(min(y, two - y), real(0))
+    v = max(min(y, two - y), zero)
     tail = min(v, half)
     angle = math.sqrt(tail) * angle_over_root(tail)
     r = (one - u) * (rho * rho2)
@@ -89,10 +87,10 @@ def _pair(u: Any, rho: Any, rho2: Any, tau: Any, psi: Any, psi2: Any, over: Any,
     gap = psi - psi2
     distance = two_over_pi * (angle - angles) - half * gap * gap
     # r near -1: V = (2/π)(angle to the opposite) - 1.
-    value = direct if y <= real(1.5) else two_over_pi * angle - one
+    value = direct if y <= three_halves else two_over_pi * angle - one
     w = distance * over if y < half else one - value * over
     # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow with every step.
-    w = real(0) if u == real(0) and rho == rho2 else w
+    w = zero if u == zero and rho == rho2 else w
     return w, v * (two - v), r
 
 
@@ -100,6 +98,7 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
     wide_vectors()
     real = w.dtype.type
     two_over_pi, tiny = real(2 / math.pi), real(1e-37)
+    constants = (real(0), real(0.5), real(1), real(1.5), real(2), two_over_pi)
     R0, R1, R2 = right[0, first:n], right[1, first:n], right[2, first:n]
     R3, R4 = right[3, first:n], right[4, first:n]
     for r in range(rows):
@@ -107,7 +106,7 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
         rho, tau, psi, inverse, angle = left[0, r], left[1, r], left[2, r], left[3, r], left[4, r]
         for k in range(n - first):
             over = inverse * R3[k]
-            value, deficit, _ = _pair(wr[k], rho, R0[k], tau + R1[k], psi, R2[k], over, angle + R4[k])
+            value, deficit, _ = _pair(wr[k], rho, R0[k], tau + R1[k], psi, R2[k], over, angle + R4[k], constants)
             wr[k] = value
             qr[k] *= two_over_pi * (rho * R0[k]) * over / math.sqrt(max(deficit, tiny))
 
@@ -116,6 +115,7 @@ def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: in
     wide_vectors()
     real = u.dtype.type
     one, two_over_pi, tiny = real(1), real(2 / math.pi), real(1e-37)
+    constants = (real(0), real(0.5), one, real(1.5), real(2), two_over_pi)
     for r in range(rows):
         for i in range(n - first):
             k = first + i
@@ -130,6 +130,7 @@ def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: in
                 right[2, k],
                 over,
                 left[4, r] + right[4, k],
+                constants,
             )
             deficit = max(deficit, tiny)
             slope = two_over_pi * product * over / math.sqrt(deficit)

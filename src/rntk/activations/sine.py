@@ -57,29 +57,30 @@ class Sine(Activation):
 
 
 @inlined
-def _pair(u: Any, root: Any, root2: Any, over: Any) -> Any:
+def _pair(u: Any, root: Any, root2: Any, over: Any, constants: Any) -> Any:
     """V̂ = sinh(s) e^{-(q+q')/2}/(ψψ') and the same with cosh; s may have either sign and any size."""
-    real = type(u)
-    one, two, half = real(1), real(2), real(0.5)
+    zero, half, one, two = constants
     c = one - u
     distance = root - root2
     product = root * root2
     size = abs(c)
     # (q+q')/2 - |s| as a sum of non-negative terms; u or 2 - u, whichever measures from the nearer end.
-    gap = half * distance * distance + product * (u if c >= 0 else two - u)
+    gap = half * distance * distance + product * (u if c >= zero else two - u)
     peak = half * math.exp(-gap) * over
     tail = math.expm1(-two * product * size)
     sinh = -peak * tail
     # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow with every step.
-    sinh = one if u == real(0) and root == root2 and root > real(0) else sinh
-    return (sinh if c >= 0 else -sinh), peak * (two + tail), product
+    sinh = one if u == zero and root == root2 and root > zero else sinh
+    return (sinh if c >= zero else -sinh), peak * (two + tail), product
 
 
 def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    one = w.dtype.type(1)
+    real = w.dtype.type
+    one = real(1)
+    constants = (real(0), real(0.5), one, real(2))
     for r in range(rows):
         for k in range(first, n):
-            sinh, cosh, product = _pair(w[r, k], left[0, r], right[0, k], left[1, r] * right[1, k])
+            sinh, cosh, product = _pair(w[r, k], left[0, r], right[0, k], left[1, r] * right[1, k], constants)
             w[r, k] = one - sinh
             q[r, k] *= cosh * product
 
@@ -87,9 +88,10 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
 def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
     real = u.dtype.type
     one, half = real(1), real(0.5)
+    constants = (real(0), half, one, real(2))
     for r in range(rows):
         for k in range(first, n):
-            sinh, cosh, product = _pair(u[r, k], left[0, r], right[0, k], left[1, r] * right[1, k])
+            sinh, cosh, product = _pair(u[r, k], left[0, r], right[0, k], left[1, r] * right[1, k], constants)
             s = (one - u[r, k]) * product
             out[0, r, k] = one - sinh
             out[1, r, k] = cosh * product

@@ -19,7 +19,8 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
     ----------
     show : None shows a bar on a terminal once the work has taken two seconds; True always, at once; False never.
     """
-    if show is False or (show is None and not sys.stderr.isatty()):
+    terminal = sys.stderr.isatty()
+    if show is False or (show is None and not terminal):
         yield lambda amount: None
         return
 
@@ -32,7 +33,7 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
         TaskProgressColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        transient=True,
+        transient=terminal,  # on a terminal the bar goes when the work is done; in a log its last line stays
     )
     task = bar.add_task(title, total=total)
     begun, started = time.monotonic(), False

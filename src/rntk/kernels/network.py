@@ -185,8 +185,8 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         if architecture.readout == "sequence":
             j = int(np.searchsorted(right.offsets, j, side="right") - 1)
         raise KernelOverflowError(
-            f"the kernel of sequence {j} (length {right.lengths[j]}) overflows {self._dtype()}: its variance grows along "
-            f"the sequence. Take normalize=True, which keeps scales apart, or a smaller sigma_w (now "
+            f"the kernel of sequence {j} (length {right.lengths[j]}) overflows {self._dtype()}: its variance grows "
+            f"along the sequence. Take normalize=True, which keeps scales apart, or a smaller sigma_w (now "
             f"{max(architecture.sigma_w):.4g}; ReLU is balanced at 1.4142), or scale the inputs down"
             + (', or dtype="float64"' if self._dtype() == np.float32 else ""),
             sequence=j,

@@ -15,8 +15,9 @@ import numpy as np
 from numba import from_dtype, types
 from numpy.typing import NDArray
 
+from ...activations.signatures import direct_signature, no_direct
 from ...architecture import Architecture, Direction
-from ...compiled import compile_function
+from ...compiled import compile_function, compile_pointer
 from ...sequences import SequenceBatch
 from ..tiles import Block, Scale, Tile
 from .memory import LANES, aligned_zeros, padded
@@ -208,6 +209,8 @@ class FusedProblem:
         self._sweep(
             self._lanes.forward,
             self._lanes.partials,
+            self._lanes.direct or compile_pointer(no_direct, direct_signature(self.dtype)),
+            self._lanes.direct is not None,
             self._parameters,
             layout,
             GEOMETRY[readout],

@@ -70,6 +70,28 @@ class Stack:
     norm_rates: Array
 
 
+class _Rows:
+    """Blocks of rows, each with the factor it is multiplied by when it is written, in the working precision."""
+
+    def __init__(self) -> None:
+        self.blocks: list[tuple[Array, float]] = []
+        self.count = 0
+
+    def append(self, block: Array, factor: float = 1.0) -> int:
+        """Add a block (rows, S) and return the number of its first row."""
+        start = self.count
+        self.blocks.append((block, factor))
+        self.count += len(block)
+        return start
+
+    def write(self, steps: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        out, start = np.empty((self.count, steps), dtype=dtype), 0
+        for block, factor in self.blocks:
+            np.multiply(block, factor, out=out[start : start + len(block)], casting="same_kind")
+            start += len(block)
+        return out
+
+
 def build_stack(
     architecture: Architecture,
     batch: SequenceBatch,
@@ -81,113 +103,106 @@ def build_stack(
     path = walk(architecture, batch)
     units = unit_parts(architecture, batch, path)
     depth, steps = path.q.shape
-    activation = architecture.activation
-    scale = np.zeros((depth, steps), dtype=np.int64)
-    if not activation.homogeneous or architecture.parameterization == "standard":
-        # Θ̂ of a sequence with itself bounds all others (Cauchy-Schwarz); take it out where it could overflow.
-        _, growth = self_tangents(architecture, batch, path, units)
-        if growth.max() > (60 if dtype == np.float32 else 400):
-            scale = growth // 2
+    scale = _tangent_scale(architecture, batch, path, units, dtype)
     plain = architecture.parameterization == "ntk" and not scale.any()
 
-    rows: list[Array] = []
+    rows = _Rows()
     unit, channels, has_bias, own, own_channels, marks = (np.zeros(depth, dtype=np.int64) for _ in range(6))
-    sigma_u = np.asarray(architecture.sigma_u)
-
-    def append(*blocks: Array) -> int:
-        start = sum(len(block) for block in rows)
-        rows.extend(blocks)
-        return start
-
     for layer in range(depth):
-        if layer == 0:
-            distance = [units.inputs * (sigma_u[0] / np.sqrt(batch.n_channels))]
-        else:
-            distance = [units.below[layer : layer + 1] * sigma_u[layer]]
-        if architecture.sigma_b[layer] > 0:
-            distance.append(units.bias[layer : layer + 1] * architecture.sigma_b[layer])
-            has_bias[layer] = 1
-        unit[layer] = append(units.recurrent[layer : layer + 1] * architecture.sigma_w[layer], *distance)
-        channels[layer] = sum(len(block) for block in distance)
+        unit[layer], channels[layer] = _unit_rows(rows, architecture, batch.n_channels, units, layer)
+        has_bias[layer] = architecture.sigma_b[layer] > 0
         own[layer] = -1
         if not plain:
-            blocks, own_channels[layer] = _own_rows(architecture, batch, units, scale, layer)
-            own[layer] = append(*blocks)
-
-    slopes = len(directions) > 0
-    tolerance = 1e-7 if dtype == np.float32 else 1e-13
-    every = activation.marks(
+            own[layer], own_channels[layer] = _own_rows(rows, architecture, batch, units, scale, layer)
+    every = architecture.activation.marks(
         path.q.ravel(),
         Moments(*(part.ravel() for part in path.moments)),
-        slopes=slopes,
-        tolerance=tolerance,
+        slopes=len(directions) > 0,
+        tolerance=1e-7 if dtype == np.float32 else 1e-13,
         least=least_marks,
     )
-    n_marks = len(every)
     for layer in range(depth):
-        marks[layer] = append(every[:, layer * steps : (layer + 1) * steps])
+        marks[layer] = rows.append(every[:, layer * steps : (layer + 1) * steps])
+    rates, norm_rates = _rate_rows(rows, architecture, batch, path, units, directions)
 
-    rates, norm_rates = _rate_rows(architecture, batch, path, units, directions)
-    rates_row = append(*rates)
     psi = np.sqrt(path.moments.square[-1])
     exponent, tangent_exponent = path.exponent[-1], scale[-1]
     weights = -1
     if architecture.readout == "mean":
         top = _top_exponent(batch, psi, exponent, tangent_exponent)
-        weights = append(
-            np.ldexp(psi, exponent - top)[None],
-            np.ldexp(psi, exponent + tangent_exponent - top)[None],
-            norm_rates,
-        )
+        weights = rows.append(np.ldexp(psi, exponent - top)[None])
+        rows.append(np.ldexp(psi, exponent + tangent_exponent - top)[None])
+        rows.append(norm_rates)
     layout = Layout(
-        depth,
-        len(directions),
-        unit,
-        channels,
-        has_bias,
-        own,
-        own_channels,
-        _own_shift(architecture, directions),
-        marks,
-        n_marks,
-        rates_row,
-        weights,
+        depth=depth,
+        n_directions=len(directions),
+        unit=unit,
+        channels=channels,
+        has_bias=has_bias,
+        own=own,
+        own_channels=own_channels,
+        own_shift=_own_shift(architecture, directions),
+        marks=marks,
+        n_marks=len(every),
+        rates=rates,
+        weights=weights,
     )
-    stacked = np.empty((sum(len(block) for block in rows), steps), dtype=dtype)
-    start = 0
-    for block in rows:
-        stacked[start : start + len(block)] = block
-        start += len(block)
-    return Stack(stacked, layout, psi, exponent, tangent_exponent, norm_rates)
+    return Stack(rows.write(steps, dtype), layout, psi, exponent, tangent_exponent, norm_rates)
+
+
+def _tangent_scale(
+    architecture: Architecture, batch: SequenceBatch, path: Walk, units: Units, dtype: np.dtype[Any]
+) -> NDArray[np.int64]:
+    """Powers of two to take out of Θ̂, (L, S): zero unless it grows so large that it could overflow."""
+    if not architecture.activation.homogeneous or architecture.parameterization == "standard":
+        # Θ̂ of a sequence with itself bounds all others (Cauchy-Schwarz).
+        _, growth = self_tangents(architecture, batch, path, units)
+        if growth.max() > (60 if dtype == np.float32 else 400):
+            return growth // 2
+    return np.zeros_like(path.exponent)
+
+
+def _unit_rows(rows: _Rows, architecture: Architecture, n_channels: int, units: Units, layer: int) -> tuple[int, int]:
+    """γ, then the distance channels: x̂ (or η above the first layer) and b̂. First row, number of channels."""
+    start = rows.append(units.recurrent[layer : layer + 1], architecture.sigma_w[layer])
+    if layer == 0:
+        rows.append(units.inputs, architecture.sigma_u[0] / np.sqrt(n_channels))
+    else:
+        rows.append(units.below[layer : layer + 1], architecture.sigma_u[layer])
+    if architecture.sigma_b[layer] > 0:
+        rows.append(units.bias[layer : layer + 1], architecture.sigma_b[layer])
+    return start, rows.count - start - 1
 
 
 def _own_rows(
-    architecture: Architecture, batch: SequenceBatch, units: Units, scale: NDArray[np.int64], layer: int
-) -> tuple[list[Array], int]:
-    """Rows from which Θ̂'s own term is summed where it is not 1 - u (theory.md, section 5)."""
+    rows: _Rows,
+    architecture: Architecture,
+    batch: SequenceBatch,
+    units: Units,
+    scale: NDArray[np.int64],
+    layer: int,
+) -> tuple[int, int]:
+    """Rows from which Θ̂'s own term is summed where it is not 1 - u (theory.md (17)). First row, channels."""
     gw, gu, gb = architecture.gradient_factors(layer, batch.n_channels)
     here = scale[layer]
     before = np.zeros_like(here)
     before[1:] = here[:-1]
     before[batch.offsets[:-1]] = here[batch.offsets[:-1]]
 
-    def scaled(part: Array, power: NDArray[np.int64]) -> Array:
-        return np.ldexp(part, power)[None] if part.ndim == 1 else np.ldexp(part, power)
+    def append(part: Array, power: NDArray[np.int64], factor: float) -> int:
+        return rows.append(np.atleast_2d(np.ldexp(part, power)), factor)
 
     recurrent = units.recurrent[layer]
-    blocks = [
-        scaled(architecture.sigma_w[layer] * recurrent, before - here),
-        scaled(np.sqrt(gw) * recurrent, -here),
-    ]
-    inputs: list[Array] = []
+    start = append(recurrent, before - here, architecture.sigma_w[layer])
+    append(recurrent, -here, np.sqrt(gw))
     if layer > 0:
-        blocks.append(scaled(architecture.sigma_u[layer] * units.below[layer], scale[layer - 1] - here))
-        blocks.append(scaled(np.sqrt(gu) * units.below[layer], -here))
+        append(units.below[layer], scale[layer - 1] - here, architecture.sigma_u[layer])
+        inputs = append(units.below[layer], -here, np.sqrt(gu)) + 1
     else:
-        inputs.append(scaled(np.sqrt(gu) * units.inputs, -here))
+        inputs = append(units.inputs, -here, np.sqrt(gu))
     if gb > 0:
-        inputs.append(scaled(np.sqrt(gb) * units.bias[layer], -here))
-    return blocks + inputs, sum(len(block) for block in inputs)
+        append(units.bias[layer], -here, np.sqrt(gb))
+    return start, rows.count - inputs
 
 
 def _own_shift(architecture: Architecture, directions: list[Direction]) -> Array:
@@ -200,15 +215,20 @@ def _own_shift(architecture: Architecture, directions: list[Direction]) -> Array
 
 
 def _rate_rows(
-    architecture: Architecture, batch: SequenceBatch, path: Walk, units: Units, directions: list[Direction]
-) -> tuple[list[Array], Array]:
-    """Log rates of q, γ, inputs and bias per direction and layer; and of the readout norm."""
+    rows: _Rows,
+    architecture: Architecture,
+    batch: SequenceBatch,
+    path: Walk,
+    units: Units,
+    directions: list[Direction],
+) -> tuple[int, Array]:
+    """Log rates of q, γ, inputs and bias per direction and layer. First row, and log rates of the readout norm."""
     steps = path.q.shape[1]
+    start = rows.count
     if not directions:
-        return [], np.zeros((0, steps))
+        return start, np.zeros((0, steps))
     tau = log_rates(architecture, batch, path, units, directions)
     growth = path.moments.growth
-    rows: list[Array] = []
     for p, direction in enumerate(directions):
         for layer in range(architecture.depth):
             state = np.empty(steps)
@@ -226,7 +246,7 @@ def _rate_rows(
                     ]
                 )
             )
-    return rows, growth[-1] * tau[:, -1] / 2
+    return start, growth[-1] * tau[:, -1] / 2
 
 
 def _top_exponent(

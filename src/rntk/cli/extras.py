@@ -1,0 +1,53 @@
+"""Optional dependencies: which extras exist, what they need, and what is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib import import_module, metadata
+
+import typer
+
+
+def require(extra: str, modules: Iterable[str]) -> None:
+    """Import `modules`, or stop with the one line that says how to get them."""
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            missing = (error.name or module).partition(".")[0]
+            typer.echo(f'rntk: {missing} is not installed; pip install "rntk[{extra}]"', err=True)
+            raise typer.Exit(2) from None
+
+
+def missing_packages() -> dict[str, list[str]]:
+    """For every extra of the installed rntk, the packages it still lacks."""
+    needs: dict[str, list[str]] = {extra: [] for extra in metadata.metadata("rntk").get_all("Provides-Extra") or []}
+    for line in metadata.requires("rntk") or []:
+        package = re.match(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?", line)
+        extra = re.search(r"extra\s*==\s*['\"]([\w-]+)", line)
+        if package is None or extra is None:
+            continue
+        # An extra made of others names rntk itself: "rntk[plot,aeon]".
+        own = package[1] == "rntk" and package[2]
+        needs[extra[1]] += [f"[{part.strip()}]" for part in package[2].split(",")] if own else [package[1]]
+    return {extra: sorted(name for name in _resolve(extra, needs) if not _is_installed(name)) for extra in needs}
+
+
+def _resolve(extra: str, needs: dict[str, list[str]], seen: frozenset[str] = frozenset()) -> set[str]:
+    """The packages of an extra, those of the extras it is made of included."""
+    packages: set[str] = set()
+    for need in needs.get(extra, []):
+        if not need.startswith("["):
+            packages.add(need)
+        elif need[1:-1] not in seen:
+            packages |= _resolve(need[1:-1], needs, seen | {extra})
+    return packages
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

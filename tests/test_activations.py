@@ -1,0 +1,284 @@
+"""Gaussian expectations of activations, on both sides of the library, against stored high-precision values.
+
+The reference side is `dual(q1, q2, s)`. The fused side is reached through a kernel: at length one, with σ_u = σ_v = 1
+and two channels, vectors x = √(2 q1) (1, 0) and y = √(2 q2) (c, √(1 - c²)) have the variances and the covariance
+asked for, so that 𝒦 = V and Θ - 𝒦 = s V'.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oracles import duals
+from rntk import RNTK, HermiteAccuracyWarning
+from rntk.activations import (
+    NAMED,
+    HermiteActivation,
+    Homogeneous,
+    absolute,
+    as_activation,
+    erf,
+    gelu,
+    identity,
+    leaky_relu,
+    relu,
+    sigmoid,
+    sin,
+    tanh,
+)
+
+STORED = json.loads((Path(duals.__file__).parent / "dual_values.json").read_text())["values"]
+LEAKY = f"leaky_relu({duals.LEAKY_SLOPE})"
+EXPANDED = {"tanh", "sigmoid", "gelu"}
+#: Relative to what V and V' can be at most: √(V(q1,q1,q1) V(q2,q2,q2)), likewise V'.
+REFERENCE_BOUND = 1e-10
+
+
+def records(name: str) -> list[dict]:
+    """Stored values of one activation; closed forms that have none stored come from the oracle itself."""
+    if name in ("relu", "erf", "identity"):
+        base = [record for record in STORED if record["activation"] == "sin"]
+        made = []
+        for record in base:
+            value, slope = duals.dual(name, *(float(record[key]) for key in ("q1", "q2", "s")))
+            made.append(record | {"activation": name, "value": str(value), "derivative": str(slope)})
+        return made
+    return [record for record in STORED if record["activation"] == name]
+
+
+def numbers(record: dict) -> tuple[float, ...]:
+    return tuple(float(record[key]) for key in ("q1", "q2", "s", "value", "derivative"))
+
+
+def activation_named(name: str):
+    return as_activation(LEAKY if name == "leaky_relu" else name)
+
+
+def self_scales(phi, q1: float, q2: float) -> tuple[float, float]:
+    """Largest possible V and V' at these variances."""
+    q = np.array([q1, q2])
+    moments = phi.moments(q)
+    slopes = moments.slope * moments.square / q
+    return float(np.sqrt(moments.square.prod())), float(np.sqrt(slopes.prod()))
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "identity", "leaky_relu", "sin"])
+def test_closed_forms_of_the_reference_side(name):
+    phi = activation_named(name)
+    for record in records(name):
+        q1, q2, s, value, slope = numbers(record)
+        got = phi.dual(np.array([q1]), np.array([q2]), np.array([s]))
+        scale, slope_scale = self_scales(phi, q1, q2)
+        # arccos at c = ±0.9999 has lost four digits, at ±1 it is taken exactly.
+        assert abs(got[0][0] - value) <= 1e-13 * scale, record
+        assert abs(got[1][0] - slope) <= 1e-12 * max(slope_scale, abs(slope)), record
+
+
+@pytest.mark.parametrize("name", sorted(EXPANDED))
+def test_quadrature_of_the_reference_side(name):
+    """Two-dimensional quadrature: meant to hold for moderate variances."""
+    phi = activation_named(name)
+    for record in records(name):
+        q1, q2, s, value, slope = numbers(record)
+        if max(q1, q2) > 10:
+            continue
+        got = phi.dual(np.array([q1]), np.array([q2]), np.array([s]))
+        scale, slope_scale = self_scales(phi, q1, q2)
+        assert abs(got[0][0] - value) <= REFERENCE_BOUND * scale, record
+        assert abs(got[1][0] - slope) <= REFERENCE_BOUND * slope_scale, record
+
+
+def fused_duals(name: str, q1: float, q2: float, s: float) -> tuple[float, float, float]:
+    """(V, s V') through a kernel of one step, and the error the expansion admits to."""
+    c = s / np.sqrt(q1 * q2)
+    x = np.sqrt(2 * q1) * np.array([[1.0, 0.0]])
+    y = np.sqrt(2 * q2) * np.array([[c, np.sqrt(max(1 - c * c, 0.0))]])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nngp, ntk = RNTK(activation_named(name)).both([x], [y])
+    admitted = 0.0
+    for each in caught:
+        assert issubclass(each.category, HermiteAccuracyWarning)
+        admitted = max(admitted, float(re.search(r"accurate to ([-+.\de]+),", str(each.message))[1]))
+    return float(nngp[0, 0]), float(ntk[0, 0] - nngp[0, 0]), admitted
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "identity", "leaky_relu", "sin", *sorted(EXPANDED)])
+def test_compiled_side(name):
+    phi = activation_named(name)
+    for record in records(name):
+        q1, q2, s, value, slope = numbers(record)
+        got, tangent, admitted = fused_duals(name, q1, q2, s)
+        assert admitted == 0 or name in EXPANDED
+        scale, slope_scale = self_scales(phi, q1, q2)
+        tangent_scale = np.sqrt(q1 * q2) * max(slope_scale, abs(slope))
+        # The estimate is made at c = 1. At negative c the order that stands in for the rest may have the wrong sign,
+        # and the errors of both add: at most twice the estimate.
+        bound = max(1e-9, 2 * admitted) if name in EXPANDED else 1e-11
+        assert abs(got - value) <= bound * scale, record
+        # The estimate for the slope is relative to max(1, V̂'(1)), that is to ψψ' or to √(qq') V'(1).
+        assert abs(tangent - s * slope) <= bound * max(scale, tangent_scale), record
+
+
+@pytest.mark.parametrize("phi", [*NAMED.values(), leaky_relu(0.2), leaky_relu(-0.5)], ids=str)
+def test_moments_are_the_duals_on_the_diagonal(phi):
+    q = np.array([1e-3, 0.3, 1.0, 4.0])
+    square, slope, growth = phi.moments(q)
+    bound = 1e-10 if phi.name in EXPANDED else 1e-13
+    value, slopes = (np.array([float(part[0]) for part in parts]) for parts in zip(*map(one_dual(phi), q), strict=True))
+    np.testing.assert_allclose(square, value, rtol=bound)
+    np.testing.assert_allclose(slope, q * slopes / value, rtol=bound)
+    np.testing.assert_allclose(phi.square(q), square, rtol=1e-15)
+    h = 1e-3
+    log = [np.log(phi.square(q * np.exp(step * h))) for step in (2, 1, -1, -2)]
+    np.testing.assert_allclose(growth, (-log[0] + 8 * log[1] - 8 * log[2] + log[3]) / (12 * h), rtol=1e-8)
+
+
+def one_dual(phi):
+    return lambda q: phi.dual(np.array([q]), np.array([q]), np.array([q]))
+
+
+@pytest.mark.parametrize("phi", [*NAMED.values(), leaky_relu(0.2)], ids=str)
+def test_moments_of_zero_variance_are_finite(phi):
+    q = np.array([0.0, 1e-300])
+    square, slope, growth = phi.moments(q)
+    assert np.isfinite([square, slope, growth]).all()
+    assert square[0] == pytest.approx(float(phi(np.zeros(1))[0]) ** 2, rel=1e-13)
+
+
+@pytest.mark.parametrize("phi", [*NAMED.values(), leaky_relu(0.2)], ids=str)
+def test_derivative_is_the_derivative(phi):
+    z = np.array([-30.0, -2.0, -0.7, 0.4, 1.5, 9.0])
+    h = 1e-5
+    np.testing.assert_allclose(phi.derivative(z), (phi(z + h) - phi(z - h)) / (2 * h), rtol=1e-8, atol=1e-9)
+
+
+def test_family_of_homogeneous_activations():
+    z = np.linspace(-2, 2, 9)
+    np.testing.assert_array_equal(relu(z), np.maximum(z, 0))
+    np.testing.assert_array_equal(identity(z), z)
+    np.testing.assert_array_equal(absolute(z), np.abs(z))
+    np.testing.assert_array_equal(leaky_relu(0.2)(z), np.where(z > 0, z, 0.2 * z))
+    q = np.array([0.5, 2.0])
+    np.testing.assert_allclose(absolute.square(q), q, rtol=1e-15)  # |z|² = z²
+    # E|z||z'| at c = 0 is (2/π)√(qq')
+    value, slope = absolute.dual(np.array([1.0]), np.array([4.0]), np.array([0.0]))
+    assert value[0] == pytest.approx(4 / np.pi, rel=1e-15)
+    assert slope[0] == pytest.approx(0.0, abs=1e-16)
+
+
+# Names and objects ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_names_lead_to_activations(name):
+    phi = as_activation(name)
+    assert phi is NAMED[name]
+    assert repr(phi) == name
+    assert as_activation(phi) is phi
+
+
+def test_leaky_relu_by_name():
+    assert as_activation("leaky_relu(0.2)") == leaky_relu(0.2)
+    assert as_activation("leaky_relu( -0.5 )") == leaky_relu(-0.5)
+    assert as_activation("leaky_relu") == leaky_relu() == leaky_relu(0.01)
+    assert as_activation("leaky_relu(1e-3)") == leaky_relu(1e-3)
+    assert repr(leaky_relu(0.2)) == "leaky_relu(0.2)"
+    assert leaky_relu(0.0) == relu
+    assert leaky_relu(1.0) == identity
+    assert leaky_relu(-1.0) == absolute
+
+
+def test_equality_and_hash():
+    different = [relu, erf, identity, absolute, sin, tanh, gelu, sigmoid, leaky_relu(0.2)]
+    assert len(set(different)) == len(different)
+    for i, a in enumerate(different):
+        for j, b in enumerate(different):
+            assert (a == b) == (i == j)
+    assert hash(Homogeneous("mine", 0.2)) == hash(leaky_relu(0.2))
+    assert type(erf)() == erf
+    assert hash(type(erf)()) == hash(erf)
+    assert type(sin)() == sin
+    assert hash(type(sin)()) == hash(sin)
+    assert HermiteActivation("t", np.tanh) == HermiteActivation("t", np.tanh)
+    assert HermiteActivation("t", np.tanh) != HermiteActivation("t", np.arctan)
+    assert relu != "relu"
+
+
+@pytest.mark.parametrize("given", ["rleu", "", "leaky_relu(a)", "RELU"])
+def test_unknown_names_list_the_known_ones(given):
+    with pytest.raises(ValueError, match=r"unknown activation.*relu.*tanh"):
+        as_activation(given)
+
+
+@pytest.mark.parametrize("given", ["leaky_relu(1-2)", "leaky_relu(..)", "leaky_relu(e)"])
+def test_a_slope_that_is_no_number_is_an_error_that_names_the_activation(given):
+    with pytest.raises(ValueError, match="leaky_relu"):
+        as_activation(given)
+
+
+@pytest.mark.parametrize("given", [3, None, 0.5, ["relu"]])
+def test_what_is_no_activation(given):
+    with pytest.raises(ValueError, match="a name, an Activation or a function"):
+        as_activation(given)
+
+
+@pytest.mark.parametrize("slope", [float("nan"), float("inf")])
+def test_slope_must_be_finite(slope):
+    with pytest.raises(ValueError, match="slope"):
+        leaky_relu(slope)
+
+
+def test_callable_of_wrong_shape():
+    with pytest.raises(ValueError, match=r"(?s)shape.*elementwise"):
+        RNTK(lambda z: np.sum(z))([np.ones(3)])
+    with pytest.raises(ValueError, match=r"(?s)shape.*elementwise"):
+        RNTK(np.atleast_3d)([np.ones(3)])
+
+
+# Functions users bring --------------------------------------------------------------------------------------
+
+
+def test_a_users_tanh_is_the_librarys():
+    rng = np.random.default_rng(1)
+    X = [rng.standard_normal((length, 1)) for length in (1, 4, 3)]
+    mine, named = (RNTK(phi, sigma_w=0.9, sigma_u=0.5, sigma_b=0.2) for phi in (np.tanh, "tanh"))
+    # φ' by differences enters the self kernels only where the library can't avoid it.
+    np.testing.assert_allclose(mine(X), named(X), rtol=1e-9)
+    np.testing.assert_allclose(mine.nngp(X), named.nngp(X), rtol=1e-12)
+    np.testing.assert_allclose(mine.diag(X), named.diag(X), rtol=1e-9)
+
+
+def test_softplus_end_to_end():
+    rng = np.random.default_rng(2)
+    X = [0.5 * rng.standard_normal((length, 2)) for length in (2, 5, 3, 5)]
+    kernel = RNTK(lambda z: np.logaddexp(0.0, z), sigma_w=0.7, sigma_b=0.1)
+    K, gradient = kernel(X, eval_gradient=True)
+    np.testing.assert_array_equal(K, K.T)
+    assert np.linalg.eigvalsh(K)[0] > 0
+    np.testing.assert_allclose(kernel.diag(X), np.diag(K), rtol=1e-10)
+    moved = []
+    for step in (1e-4, -1e-4):
+        shifted = RNTK(kernel.activation, sigma_w=0.7 * np.exp(step), sigma_b=0.1)
+        moved.append(shifted(X))
+    np.testing.assert_allclose(gradient[:, :, index_of(kernel, "sigma_w")], (moved[0] - moved[1]) / 2e-4, rtol=1e-6)
+
+
+def index_of(kernel, name: str) -> int:
+    """Where the derivative by log `name` stands."""
+    free = [hyperparameter.name for hyperparameter in kernel.hyperparameters if not hyperparameter.fixed]
+    return free.index(name)
+
+
+def test_a_kink_by_expansion_warns_and_stays_close():
+    rng = np.random.default_rng(3)
+    X = [rng.standard_normal((3, 2)) for _ in range(3)]
+    with pytest.warns(HermiteAccuracyWarning, match="Kinks"):
+        expanded = RNTK(lambda z: np.maximum(z, 0.0)).nngp(X)
+    np.testing.assert_allclose(expanded, RNTK().nngp(X), rtol=1e-3)
