@@ -112,9 +112,7 @@ def test_identity_closed_form(lengths):
     ntk, nngp = high_precision.identity_rntk(x, y, sw, su, 0, 0, sv)
     rho = [(j + 2) * sv**2 * su**2 * sw ** (2 * j) for j in range(len(products))]
     assert float(ntk) == pytest.approx(np.dot(rho, products) / 3, rel=1e-13)
-    assert float(nngp) == pytest.approx(
-        np.dot(np.array(rho) / range(2, len(rho) + 2), products) / 3, rel=1e-13
-    )
+    assert float(nngp) == pytest.approx(np.dot(np.array(rho) / range(2, len(rho) + 2), products) / 3, rel=1e-13)
 
     # The linear-RNN paper's (21): raw weights of variance ν are trained, inner products without 1/m.
     ntk, _ = high_precision.identity_rntk(x, y, sw, su, 0, 0, sv, parameterization="standard")
@@ -150,9 +148,7 @@ def test_fifty_digits_survive_near_duplicates(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["sin", "gelu", "erf"])
-@pytest.mark.parametrize(
-    "q1, q2, s", [(1.0, 1.0, 0.5), (4.0, 0.25, -0.9), (0.001, 2.0, 0.0), (1.0, 1.0, 1.0)]
-)
+@pytest.mark.parametrize("q1, q2, s", [(1.0, 1.0, 0.5), (4.0, 0.25, -0.9), (0.001, 2.0, 0.0), (1.0, 1.0, 1.0)])
 def test_closed_forms_equal_lattice_sums(name, q1, q2, s):
     erf = (mpmath.erf, lambda z: 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-z * z))
     lattice = lattice_dual(*(ENTIRE | {"erf": erf})[name], mpmath.inf, q1, q2, s)
@@ -243,9 +239,7 @@ def test_hand_gradients_equal_finite_differences(tied, readout, parameterization
     initial = [finite_network.draw_initial_states(architecture, width, rng) for _ in range(2)]
     layers = parameters.layers
     arrays = [array for layer in layers for group in (layer.w, layer.u, layer.b) for array in group]
-    trained = list(
-        {id(array): array for array in [*arrays, parameters.v]}.values()
-    )  # tied steps share arrays
+    trained = list({id(array): array for array in [*arrays, parameters.v]}.values())  # tied steps share arrays
 
     def output(z, h0):
         trace = finite_network.forward(parameters, "erf", z, h0)
@@ -268,9 +262,7 @@ def test_hand_gradients_equal_finite_differences(tied, readout, parameterization
     ntk, _ = finite_network.empirical_kernels(
         x, y, architecture, width, np.random.default_rng(9), parameterization=parameterization
     )
-    np.testing.assert_allclose(
-        ntk, expected if readout == "sequence" else expected[0, 0], rtol=1e-7, atol=1e-9
-    )
+    np.testing.assert_allclose(ntk, expected if readout == "sequence" else expected[0, 0], rtol=1e-7, atol=1e-9)
 
 
 RELU = Architecture("relu", math.sqrt(2), 1.0, 0.2, 0.0, 1.0)
@@ -281,9 +273,7 @@ CASES = {
     "relu, first sequence longer": (replace(RELU, sigma_h=0.8), 4, 2),
     "relu, depth 2": (replace(RELU, depth=2), 3, 3),
     "relu, sigmas by layer": (
-        replace(
-            RELU, depth=2, sigma_w=(1.2, 0.7), sigma_u=(0.8, 1.3), sigma_b=(0.5, 0.1), sigma_h=(0.3, 0.9)
-        ),
+        replace(RELU, depth=2, sigma_w=(1.2, 0.7), sigma_u=(0.8, 1.3), sigma_b=(0.5, 0.1), sigma_h=(0.3, 0.9)),
         3,
         4,
     ),
@@ -338,9 +328,7 @@ def test_standard_parameterization(activation, depth):
 
 def test_untied_equals_tied_at_equal_lengths_only():
     x, y = sequence(19, 4, 2), sequence(20, 4, 2)
-    tied, untied = (
-        high_precision.relu_rntk(x, y, 1.4, 1, 0.2, 0.3, depth=2, tied=tied) for tied in (True, False)
-    )
+    tied, untied = (high_precision.relu_rntk(x, y, 1.4, 1, 0.2, 0.3, depth=2, tied=tied) for tied in (True, False))
     assert tied == untied
     tied, untied = (high_precision.relu_rntk(x, y[1:], 1.4, 1, 0.2, depth=2, tied=t) for t in (True, False))
     assert tied != untied
@@ -491,9 +479,7 @@ def test_erratum_fan_in_of_the_single_layer():
 def test_erratum_last_factor_of_the_mlp_kernel():
     """RNTK A.1 prints σ_w² V' in the last factor of the product, where the readout has σ_v²."""
     x, y = sequence(40, 1, 3), sequence(41, 1, 3)
-    architecture = Architecture(
-        "relu", 1.0, 1.5, 0.3, 0.0, 0.6, depth=2
-    )  # at length one σ_u is the MLP's σ_w
+    architecture = Architecture("relu", 1.0, 1.5, 0.3, 0.0, 0.6, depth=2)  # at length one σ_u is the MLP's σ_w
     expected = limit(x, y, architecture)
     printed = expected[1] + (expected[0] - expected[1]) * architecture.sigma_u**2 / architecture.sigma_v**2
     mean, error = finite_network.extrapolate(x, y, architecture, WIDTHS, draws=60, seed=42)
@@ -514,9 +500,7 @@ def test_erratum_backpropagated_error():
 
     def output(first):
         moved = np.array([[first], x[1]], dtype=float)
-        return finite_network.outputs(
-            parameters, finite_network.forward(parameters, "erf", moved, initial), "last"
-        )
+        return finite_network.outputs(parameters, finite_network.forward(parameters, "erf", moved, initial), "last")
 
     exact = (output(x[0, 0] + 1e-5) - output(x[0, 0] - 1e-5)) / 2e-5  # ∂f/∂x_1 = σ_u/√m Uᵀ δ[1]
     slopes = finite_network.forward(parameters, "erf", x, initial).slopes[0]

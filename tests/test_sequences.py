@@ -464,9 +464,7 @@ class TestWhatIsRefused:
 
     def test_wrong_number_of_dimensions_shows_the_shape(self):
         assert "X has 4 dimensions (shape (1, 2, 3, 4))" in message_of(np.zeros((1, 2, 3, 4)))
-        assert "sequence 1 has 3 dimensions (shape (2, 3, 4))" in message_of(
-            [np.zeros(2), np.zeros((2, 3, 4))]
-        )
+        assert "sequence 1 has 3 dimensions (shape (2, 3, 4))" in message_of([np.zeros(2), np.zeros((2, 3, 4))])
         assert "sequence 1 is a bare number" in message_of([np.zeros(2), 4.0])
         assert "sequence 1 is a bare number" in message_of([np.zeros(2), np.array(4.0)])
 
@@ -763,9 +761,7 @@ class TestBatch:
             assert not sequence.flags.writeable
         assert index == 2
 
-    @pytest.mark.parametrize(
-        "indices", [[2, 0], [1], [0, 0, 1], [-1, 0], np.array([3, 2, 1, 0], "uint8"), (1, 3)]
-    )
+    @pytest.mark.parametrize("indices", [[2, 0], [1], [0, 0, 1], [-1, 0], np.array([3, 2, 1, 0], "uint8"), (1, 3)])
     def test_take(self, indices):
         sequences = ragged((3, 1, 4, 2))
         taken = as_batch(sequences).take(indices)
@@ -809,9 +805,7 @@ class TestBatch:
 
     def test_astype_reports_overflow(self):
         batch = as_batch([[1.0], [1.0, 1e300]])
-        with pytest.raises(
-            SequenceError, match=r"sequence 1 has 1 value\(s\) too large for float32 at step 1"
-        ):
+        with pytest.raises(SequenceError, match=r"sequence 1 has 1 value\(s\) too large for float32 at step 1"):
             batch.astype("float32")
         with pytest.raises(SequenceError, match="train cannot"):
             as_batch(batch, dtype="float32", name="train")
@@ -826,10 +820,7 @@ class TestBatch:
         assert len({batch, as_batch([[1.0]])}) == 2
 
     def test_repr_is_short_and_says_the_shape(self):
-        assert (
-            repr(as_batch(ragged((3, 1))))
-            == "SequenceBatch(2 sequences, lengths 1 to 3, 2 channels, float64)"
-        )
+        assert repr(as_batch(ragged((3, 1)))) == "SequenceBatch(2 sequences, lengths 1 to 3, 2 channels, float64)"
         assert repr(as_batch([[1.0, 2.0]])) == "SequenceBatch(1 sequence, length 2, 1 channel, float64)"
 
     @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))

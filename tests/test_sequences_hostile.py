@@ -65,12 +65,8 @@ def oddities() -> st.SearchStrategy:
         st.binary(max_size=4),
         st.complex_numbers(),
         st.dates(),
-        st.sampled_from(
-            [np.ma.masked, np.datetime64("NaT"), np.timedelta64(3, "s"), np.str_("a"), np.complex64(1j)]
-        ),
-        st.sampled_from(
-            [datetime.timedelta(1), Decimal("sNaN"), Ellipsis, NotImplemented, len, int, np.ndarray]
-        ),
+        st.sampled_from([np.ma.masked, np.datetime64("NaT"), np.timedelta64(3, "s"), np.str_("a"), np.complex64(1j)]),
+        st.sampled_from([datetime.timedelta(1), Decimal("sNaN"), Ellipsis, NotImplemented, len, int, np.ndarray]),
         st.builds(Uncooperative),
         st.builds(lambda: iter([1.0])),
     )
@@ -88,9 +84,7 @@ def arrays() -> st.SearchStrategy:
     plain = npst.arrays(dtypes, shapes)
     objects = npst.arrays(np.dtype(object), shapes, elements=st.one_of(numbers(), oddities()))
     masked = st.builds(
-        lambda values, keep: np.ma.array(
-            values, mask=np.arange(values.size).reshape(values.shape) % 2 >= keep
-        ),
+        lambda values, keep: np.ma.array(values, mask=np.arange(values.size).reshape(values.shape) % 2 >= keep),
         npst.arrays(npst.floating_dtypes(), shapes),
         st.integers(0, 2),
     )
@@ -205,9 +199,7 @@ def test_an_array_and_the_list_of_its_rows_are_the_same_batch_or_the_same_error(
     for version in (X, list(X), tuple(X), object_array(list(X))):
         try:
             batch = as_batch(version, dtype=dtype)
-            outcomes.append(
-                (batch.values.tobytes(), batch.values.shape, batch.offsets.tobytes(), batch.dtype)
-            )
+            outcomes.append((batch.values.tobytes(), batch.values.shape, batch.offsets.tobytes(), batch.dtype))
         except SequenceError as error:
             outcomes.append(str(error))
     assert all(outcome == outcomes[0] for outcome in outcomes)
@@ -280,8 +272,6 @@ def test_one_planted_defect_is_named_exactly(sequences, data):
     assert line.endswith(f"at step {step}" + (f", channel {channel}" if m > 1 else ""))
 
 
-@pytest.mark.parametrize(
-    "cell", [Fraction(10**400), Decimal("1e400"), -(10**400), Decimal("Infinity"), 1e400]
-)
+@pytest.mark.parametrize("cell", [Fraction(10**400), Decimal("1e400"), -(10**400), Decimal("Infinity"), 1e400])
 def test_numbers_beyond_float64_never_pass(cell):
     assert pass_the_gate(lambda: as_batch([[cell, 1.0]]), "X cannot", None) is None

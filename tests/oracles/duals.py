@@ -116,9 +116,7 @@ def lattice_dual(
             pairs = [(phi, phi), (dphi, dphi)]
         c = abs(c)
         if c != 1 and 1 - c < mpf("1e-9"):
-            raise ValueError(
-                f"1 - |c| = {mpmath.nstr(1 - c, 3)}: use c = 1 exactly or stay 1e-9 away from it"
-            )
+            raise ValueError(f"1 - |c| = {mpmath.nstr(1 - c, 3)}: use c = 1 exactly or stay 1e-9 away from it")
         exponent = mpmath.log(10) * (LATTICE_DIGITS + 4)
         largest = mpmath.sqrt(max(q1, q2))
         steps = [2 * mpmath.pi / (mpmath.sqrt(2 * exponent * (1 + 2 * max(q1, q2))))]
@@ -131,14 +129,11 @@ def lattice_dual(
         result = []
         for f1, f2 in pairs:
             first, second = (
-                _lattice_sum(f1, f2, mpmath.sqrt(q1), mpmath.sqrt(q2), c, h, reach)
-                for h in (step, step * 18 / 25)
+                _lattice_sum(f1, f2, mpmath.sqrt(q1), mpmath.sqrt(q2), c, h, reach) for h in (step, step * 18 / 25)
             )
             scale = max(abs(second), mpmath.sqrt(q1 * q2) * mpf("1e-6"))
             if abs(first - second) > scale * mpf(10) ** -(LATTICE_DIGITS - 5):
-                raise ArithmeticError(
-                    f"lattice sums disagree: {first} and {second} at q1={q1}, q2={q2}, s={s}"
-                )
+                raise ArithmeticError(f"lattice sums disagree: {first} and {second} at q1={q1}, q2={q2}, s={s}")
             result.append(second)
         return result[0], result[1]
 

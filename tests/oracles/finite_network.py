@@ -182,8 +182,7 @@ def draw_parameters(
     layers = []
     for index in range(architecture.depth):
         sw, su, sb = (
-            _of_layer(sigma, index)
-            for sigma in (architecture.sigma_w, architecture.sigma_u, architecture.sigma_b)
+            _of_layer(sigma, index) for sigma in (architecture.sigma_w, architecture.sigma_u, architecture.sigma_b)
         )
         fan_in = m if index == 0 else width
         if standard:
@@ -204,9 +203,7 @@ def draw_parameters(
 
 def draw_initial_states(architecture: Architecture, width: int, rng: np.random.Generator) -> list[Array]:
     """h[l, 0] of one sequence for every layer."""
-    return [
-        _of_layer(architecture.sigma_h, i) * rng.standard_normal(width) for i in range(architecture.depth)
-    ]
+    return [_of_layer(architecture.sigma_h, i) * rng.standard_normal(width) for i in range(architecture.depth)]
 
 
 def forward(parameters: Parameters, activation: Activation | str, x: Array, initial: list[Array]) -> Trace:
@@ -247,9 +244,7 @@ def backward(parameters: Parameters, trace: Trace, readout: str) -> list[Array]:
             from_later = layer.w_scale * (delta[:, t] @ layer.w[t])
         deltas.append(delta)
         if len(deltas) < len(parameters.layers):
-            from_above = np.stack(
-                [layer.u_scale * (delta[:, t] @ layer.u[t]) for t in range(len(slopes))], axis=1
-            )
+            from_above = np.stack([layer.u_scale * (delta[:, t] @ layer.u[t]) for t in range(len(slopes))], axis=1)
     return deltas[::-1]
 
 
@@ -262,9 +257,7 @@ def _one_direction(x, y, architecture, width, rng, same, parameterization) -> tu
     if same:
         trace_y, deltas_y = trace_x, deltas_x
     else:
-        trace_y = forward(
-            parameters, architecture.activation, y, draw_initial_states(architecture, width, rng)
-        )
+        trace_y = forward(parameters, architecture.activation, y, draw_initial_states(architecture, width, rng))
         deltas_y = backward(parameters, trace_y, architecture.readout)
 
     pooled_x, pooled_y = (

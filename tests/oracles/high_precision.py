@@ -50,9 +50,7 @@ def rntk(
         return last
 
 
-def relu_rntk(
-    x, y, sigma_w, sigma_u, sigma_b, sigma_h=0, sigma_v=1, same=False, **options
-) -> tuple[mpf, mpf]:
+def relu_rntk(x, y, sigma_w, sigma_u, sigma_b, sigma_h=0, sigma_v=1, same=False, **options) -> tuple[mpf, mpf]:
     """`rntk` with φ = ReLU. Options: depth, parameterization, tied."""
     return rntk(relu_dual, x, y, sigma_w, sigma_u, sigma_b, sigma_h, sigma_v, same, **options)
 
@@ -62,9 +60,7 @@ def erf_rntk(x, y, sigma_w, sigma_u, sigma_b, sigma_h=0, sigma_v=1, same=False, 
     return rntk(erf_dual, x, y, sigma_w, sigma_u, sigma_b, sigma_h, sigma_v, same, **options)
 
 
-def identity_rntk(
-    x, y, sigma_w, sigma_u, sigma_b, sigma_h=0, sigma_v=1, same=False, **options
-) -> tuple[mpf, mpf]:
+def identity_rntk(x, y, sigma_w, sigma_u, sigma_b, sigma_h=0, sigma_v=1, same=False, **options) -> tuple[mpf, mpf]:
     """`rntk` with φ = identity. Options: depth, parameterization, tied."""
     return rntk(identity_dual, x, y, sigma_w, sigma_u, sigma_b, sigma_h, sigma_v, same, **options)
 

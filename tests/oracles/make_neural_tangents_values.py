@@ -37,9 +37,7 @@ DEVIATIONS = ((float(np.sqrt(2)), 0.0, 1.0), (1.0, 0.1, 1.0), (1.5, 0.5, 0.7))  
 DIMENSIONS = (1, 5)
 
 
-def kernels(
-    activation: str, depth: int, w_std: float, b_std: float, sigma_v: float, inputs: np.ndarray
-) -> dict:
+def kernels(activation: str, depth: int, w_std: float, b_std: float, sigma_v: float, inputs: np.ndarray) -> dict:
     """NTK and NNGP of one MLP on all pairs of rows."""
     layers = []
     for _ in range(depth):

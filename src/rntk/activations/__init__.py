@@ -49,7 +49,7 @@ def as_activation(given: str | Activation | Callable[[Any], Any]) -> Activation:
     if isinstance(given, str):
         if given in NAMED:
             return NAMED[given]
-        leaky = re.fullmatch(r"leaky_relu(?:\(\s*([-+\d.eE]+)\s*\))?", given)
+        leaky = re.fullmatch(r"leaky_relu(?:\(\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*\))?", given)
         if leaky:
             return leaky_relu(float(leaky[1])) if leaky[1] else leaky_relu()
         raise ValueError(

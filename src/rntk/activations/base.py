@@ -35,12 +35,10 @@ class Lanes:
     ----------
     forward : turns (u, Θ̂) into (w, Q) in place; see `rntk.engine.fused.signatures`.
     partials : derivatives of w and V̂' by u, log q and log q', for the hyperparameter gradients.
-    direct : a whole step of the first layer in one loop, or None.
     """
 
     forward: Any
     partials: Any
-    direct: Any = None
 
 
 class Activation(ABC):

@@ -97,7 +97,7 @@ def _pair(u: Any, rho: Any, rho2: Any, tau: Any, psi: Any, psi2: Any, over: Any,
 def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
     real = w.dtype.type
-    two_over_pi, tiny = real(2 / math.pi), real(1e-37)
+    two_over_pi, tiny = real(2 / math.pi), real(1e-305)
     constants = (real(0), real(0.5), real(1), real(1.5), real(2), two_over_pi)
     R0, R1, R2 = right[0, first:n], right[1, first:n], right[2, first:n]
     R3, R4 = right[3, first:n], right[4, first:n]
@@ -114,7 +114,7 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
 def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
     real = u.dtype.type
-    one, two_over_pi, tiny = real(1), real(2 / math.pi), real(1e-37)
+    one, two_over_pi, tiny = real(1), real(2 / math.pi), real(1e-305)
     constants = (real(0), real(0.5), one, real(1.5), real(2), two_over_pi)
     for r in range(rows):
         for i in range(n - first):

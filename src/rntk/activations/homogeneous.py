@@ -14,7 +14,7 @@ import numpy as np
 from ..compiled import compile_pointer, inlined, wide_vectors
 from .arc import polynomial_a, polynomial_b
 from .base import Activation, Array, Lanes, Moments
-from .signatures import direct_signature, forward_signature, partials_signature
+from .signatures import forward_signature, partials_signature
 
 
 class Homogeneous(Activation):
@@ -64,7 +64,6 @@ class Homogeneous(Activation):
         return Lanes(
             compile_pointer(_forward, forward_signature(dtype)),
             compile_pointer(_partials, partials_signature(dtype)),
-            compile_pointer(_direct, direct_signature(dtype)),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -98,47 +97,6 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
             value, slope = _dual(wr[k], beta, zero, one, two)
             wr[k] = value
             qr[k] *= slope
-
-
-def _direct(
-    parameters: Any,
-    left: Any,
-    right: Any,
-    row: int,
-    channels: int,
-    w_in: Any,
-    q_in: Any,
-    w_out: Any,
-    q_out: Any,
-    rows: int,
-    first: int,
-    n: int,
-    shift: int,
-) -> None:
-    # The library's hottest loop: (21), (22) and (24) for one step, nothing stored in between.
-    wide_vectors()
-    real = w_out.dtype.type
-    zero, half, one, two = real(0), real(0.5), real(1), real(2)
-    beta = parameters[0]
-    G, F, E = right[row, first:n], right[row + 1, first:n], right[row + channels, first:n]
-    for r in range(rows):
-        gamma, f, e = left[row, r], left[row + 1, r], left[row + channels, r]
-        wi, qi = w_in[r, first - shift : n - shift], q_in[r, first - shift : n - shift]
-        wo, qo = w_out[r, first:n], q_out[r, first:n]
-        if channels == 1:
-            for k in range(n - first):
-                g, dg, df = gamma * G[k], gamma - G[k], f - F[k]
-                u = g * wi[k] + half * (dg * dg + df * df)
-                w, slope = _dual(u, beta, zero, one, two)
-                wo[k] = w
-                qo[k] = ((one - u) + g * qi[k]) * slope
-        else:
-            for k in range(n - first):
-                g, dg, df, de = gamma * G[k], gamma - G[k], f - F[k], e - E[k]
-                u = g * wi[k] + half * (dg * dg + df * df + de * de)
-                w, slope = _dual(u, beta, zero, one, two)
-                wo[k] = w
-                qo[k] = ((one - u) + g * qi[k]) * slope
 
 
 def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:

@@ -9,10 +9,6 @@ forward(parameters, left, right, w, q, rows, first, n)
 partials(parameters, left, right, u, out, rows, first, n)
     Fills out[0:7] with w, V̂', ∂V̂'/∂u, ∂w/∂log q, ∂w/∂log q', ∂V̂'/∂log q, ∂V̂'/∂log q'.
 
-direct(parameters, left, right, row, channels, w_in, q_in, w_out, q_out, rows, first, n, shift)
-    The whole step of a first layer with one or two distance channels, from the state before (w_in, q_in, read `shift`
-    lanes back) to the state after, in one loop: for activations without marks that have nothing else to wait for.
-
 `left` is (M, rows) and `right` (M, n): the marks of either side. An activation without marks (M = 0) doesn't
 depend on the variances: the last four rows of `out` are then never read.
 """
@@ -40,29 +36,3 @@ def partials_signature(dtype: np.dtype[Any]) -> Any:
     real = from_dtype(dtype)
     side, block, blocks = types.Array(real, 2, "A"), types.Array(real, 2, "C"), types.Array(real, 3, "C")
     return types.void(types.Array(real, 1, "C"), side, block, block, blocks, *(types.int64,) * 3)
-
-
-@cache
-def direct_signature(dtype: np.dtype[Any]) -> Any:
-    """Type of `Lanes.direct` for `dtype`."""
-    real = from_dtype(dtype)
-    side, block = types.Array(real, 2, "A"), types.Array(real, 2, "C")
-    return types.void(types.Array(real, 1, "C"), side, block, *(types.int64,) * 2, *(block,) * 4, *(types.int64,) * 4)
-
-
-def no_direct(
-    parameters: Any,
-    left: Any,
-    right: Any,
-    row: int,
-    channels: int,
-    w_in: Any,
-    q_in: Any,
-    w_out: Any,
-    q_out: Any,
-    rows: int,
-    first: int,
-    n: int,
-    shift: int,
-) -> None:
-    """Stands in where an activation has no direct step; never called."""

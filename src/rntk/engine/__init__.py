@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from . import scales
 from .tiles import Block, Problem, Scale, Tile
 
-__all__ = ["ENGINES", "Block", "Engine", "Problem", "Scale", "Tile", "choose_engine", "load_engine"]
+__all__ = ["ENGINES", "Block", "Engine", "Problem", "Scale", "Tile", "choose_engine", "load_engine", "scales"]
 
 ENGINES = ("auto", "fused", "reference")
 

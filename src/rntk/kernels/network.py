@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
 
 from ..architecture import Architecture, Direction
-from ..engine import Engine, Scale, load_engine
+from ..engine import Engine, Scale, load_engine, scales
 from ..errors import KernelOverflowError
 from ..gram import Grams, run_tiles
 from ..sequences import SequenceBatch
-from . import scales
 
 Array = NDArray[Any]
+
+
+# Overflow is looked for in the result, where it can be named, not warned about on the way there.
+_quietly = np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
 
 
 class KernelPair(NamedTuple):
@@ -92,6 +95,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         grams = self._kernels(X, Y)
         return KernelPair(grams.nngp, grams.ntk)
 
+    @_quietly
     def diag(self, X: Any) -> Array:
         """Diagonal of `kernel(X)`: O(N T) for the readouts "last" and "sequence", O(N T²) for "mean"."""
         architecture, batch = self._architecture(), self._read(X, "X")
@@ -99,8 +103,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         _, ntk = self._self_kernels(load_engine(self.engine), architecture, batch)
         if self.normalize:
             return (ntk.mantissa > 0).astype(dtype)
-        with np.errstate(over="ignore"):
-            values = scales.to_float(ntk).astype(dtype)
+        values = scales.to_float(ntk).astype(dtype)
         self._check_finite(values[None], architecture, batch, batch)
         return values
 
@@ -108,6 +111,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         """False: these kernels see where a sequence lies, not only differences."""
         return False
 
+    @_quietly
     def _kernels(
         self,
         X: Any,
@@ -179,16 +183,20 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         return total
 
     def _check_finite(self, K: Array, architecture: Architecture, left: SequenceBatch, right: SequenceBatch) -> None:
-        if np.isfinite(K).all():
+        bad = ~np.isfinite(K)
+        if not bad.any():
             return
-        j = int(np.argmax(~np.isfinite(K).all(axis=0)))
+        # The sequence to blame is in most of the values that overflowed.
+        counts = bad.sum(axis=1), bad.sum(axis=0)
+        name, batch, count = ("X", left, counts[0]) if counts[0].max() > counts[1].max() else ("Y", right, counts[1])
+        j = int(np.argmax(count))
         if architecture.readout == "sequence":
-            j = int(np.searchsorted(right.offsets, j, side="right") - 1)
+            j = int(np.searchsorted(batch.offsets, j, side="right") - 1)
         raise KernelOverflowError(
-            f"the kernel of sequence {j} (length {right.lengths[j]}) overflows {self._dtype()}: its variance grows "
-            f"along the sequence. Take normalize=True, which keeps scales apart, or a smaller sigma_w (now "
-            f"{max(architecture.sigma_w):.4g}; ReLU is balanced at 1.4142), or scale the inputs down"
-            + (', or dtype="float64"' if self._dtype() == np.float32 else ""),
+            f"the kernel of sequence {j}{'' if left is right else f' of {name}'} (length {batch.lengths[j]}) overflows "
+            f"{self._dtype()}: its variance grows along the sequence. Take normalize=True, which keeps scales apart, "
+            f"or a smaller sigma_w (now {max(architecture.sigma_w):.4g}; ReLU is balanced at 1.4142), or scale the "
+            "inputs down" + (', or dtype="float64"' if self._dtype() == np.float32 else ""),
             sequence=j,
         )
 
@@ -255,8 +263,7 @@ def _sum(a: Grams, b: Grams, rows: NDArray[np.int64] | None, columns: NDArray[np
     for first, second in ((a.nngp, b.nngp), (a.ntk, b.ntk), (a.gradient, b.gradient)):
         if second.size and rows is not None and columns is not None:
             second = second[np.ix_(rows, columns)]
-        with np.errstate(over="ignore"):
-            parts.append(first + second)
+        parts.append(first + second)
     return Grams(*parts)
 
 

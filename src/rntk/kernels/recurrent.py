@@ -35,7 +35,8 @@ class RNTK(NetworkKernel):
     tied : False gives every step its own weights (counted from the start of a sequence).
     parameterization : "ntk", or "standard" for raw weights trained without the factors in front of them.
     normalize : divide by √(Θ(x,x) Θ(x',x')). Scales are kept apart, so this is finite however long the sequence.
-    dtype : "float64" or "float32", the precision of the pair recursion and of the result.
+    dtype : "float64" or "float32". The ReLU family computes in this precision. Other activations lose too many digits
+        in single precision on long sequences: they compute in double and round the result.
     engine : "auto", "fused" or "reference".
     n_jobs : threads; None is all cores.
     progress : None shows a bar on a terminal after two seconds; True always; False never.
@@ -53,8 +54,8 @@ class RNTK(NetworkKernel):
     >>> from rntk import RNTK
     >>> X = [np.array([1.0, -1.0, 1.0]), np.array([0.5, 0.5])]
     >>> RNTK()(X).round(4)
-    array([[4.5   , 0.479 ],
-           [0.479 , 0.625 ]])
+    array([[4.5  , 0.479],
+           [0.479, 0.625]])
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...architecture import Architecture
 from ...sequences import SequenceBatch
+from .. import scales
 from ..tiles import Scale
 from .problem import FusedProblem
 from .stack import build_stack, top_exponents
@@ -28,10 +29,11 @@ def self_kernels(architecture: Architecture, batch: SequenceBatch, dtype: np.dty
     square, slope = path.moments.square[-1, at], path.moments.slope[-1, at]
     shift = exponent[-1, at]
     variance = architecture.sigma_v**2
-    # Θ = (readout's own) V + σ_v² V' Θ[L,T], all divided by ψ² 4^e; the sum lives on the exponent of Θ̂.
-    ntk = np.ldexp(architecture.readout_factor, -shift) + variance * slope * theta[-1, at]
     scale = 2 * path.exponent[-1, at]
-    return Scale(variance * square, scale), Scale(ntk * square, scale + shift)
+    # Θ = (readout's own) V + σ_v² V' Θ[L,T]; the second term has the exponent of Θ̂ on top.
+    own = Scale(architecture.readout_factor * square, scale)
+    tangent = Scale(variance * square * slope * theta[-1, at], scale + shift)
+    return Scale(variance * square, scale), scales.add(own, tangent)
 
 
 def _mean(architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any]) -> tuple[Scale, Scale]:

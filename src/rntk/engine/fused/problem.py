@@ -15,9 +15,8 @@ import numpy as np
 from numba import from_dtype, types
 from numpy.typing import NDArray
 
-from ...activations.signatures import direct_signature, no_direct
 from ...architecture import Architecture, Direction
-from ...compiled import compile_function, compile_pointer
+from ...compiled import compile_function
 from ...sequences import SequenceBatch
 from ..tiles import Block, Scale, Tile
 from .memory import LANES, aligned_zeros, padded
@@ -128,6 +127,9 @@ class FusedProblem:
         self._slots = np.full(self.n_directions, -1, dtype=np.int64)
         self._slots[self._swept] = np.arange(len(self._swept))
         self.dtype = dtype
+        # Only for homogeneous activations every term that could cancel is a sum of non-negative ones; others would
+        # lose 1e-7 per step in single precision, which a long sequence near criticality makes 1e-3.
+        self._working = dtype = dtype if architecture.activation.homogeneous else np.dtype(np.float64)
         self.symmetric = Y is None
         self.left = self.right = make_side(architecture, X, dtype, directions, normalizers[0])
         if Y is not None:
@@ -198,19 +200,17 @@ class FusedProblem:
         readout = self.architecture.readout
         kept = int(self.left.batch.lengths[begin]) if readout == "sequence" else 1
         shape = (len(rows), 1 + len(self._swept), kept, lanes)
-        value, tangent = aligned_zeros(shape, self.dtype), aligned_zeros(shape, self.dtype)
+        value, tangent = aligned_zeros(shape, self._working), aligned_zeros(shape, self._working)
         layout = self.left.stack.layout
         # At least a few rows per call where they are short, even if gradients then spill into the second cache.
-        least = 4 if lanes * self.dtype.itemsize <= 2 * PANEL_BYTES else 1
-        chunk = max(least, int(CHUNK_BYTES // (work_size(layout, 1, lanes) * self.dtype.itemsize)))
+        least = 4 if lanes * self._working.itemsize <= 2 * PANEL_BYTES else 1
+        chunk = max(least, int(CHUNK_BYTES // (work_size(layout, 1, lanes) * self._working.itemsize)))
         view = own.array[:, :, begin - own.begin : end - own.begin]
         if self._by_step:
             view = view[: int(self.left.batch.lengths[begin])]
         self._sweep(
             self._lanes.forward,
             self._lanes.partials,
-            self._lanes.direct or compile_pointer(no_direct, direct_signature(self.dtype)),
-            self._lanes.direct is not None,
             self._parameters,
             layout,
             GEOMETRY[readout],
@@ -224,7 +224,7 @@ class FusedProblem:
             same,
             first,
             chunk,
-            aligned_zeros((work_size(layout, chunk, lanes),), self.dtype),
+            aligned_zeros((work_size(layout, chunk, lanes),), self._working),
             value,
             tangent,
         )
@@ -258,8 +258,8 @@ class FusedProblem:
             j = np.arange(right.batch.offsets[panel.begin], right.batch.offsets[panel.end])
             rate_i, rate_j = norm_rates_left, norm_rates_right
         architecture = self.architecture
-        nngp, ntk = np.empty((len(i), len(j)), self.dtype), np.empty((len(i), len(j)), self.dtype)
-        gradient = np.empty((self.n_directions, len(i), len(j)), self.dtype)
+        nngp, ntk = np.empty((len(i), len(j)), self._working), np.empty((len(i), len(j)), self._working)
+        gradient = np.empty((self.n_directions, len(i), len(j)), self._working)
         rate_i, rate_j = np.ascontiguousarray(rate_i[:, i]), np.ascontiguousarray(rate_j[:, j])
         self._rescale(
             V,
@@ -279,15 +279,17 @@ class FusedProblem:
         )
         # Where only the upper triangle is computed, row i is good from column i on.
         valid = np.maximum(i - j[0], 0) if self.symmetric else np.zeros_like(i)
+        with np.errstate(over="ignore"):
+            nngp, ntk, gradient = (part.astype(self.dtype, copy=False) for part in (nngp, ntk, gradient))
         return Block(self._left_index[i], self._right_index[j], nngp, ntk, gradient, valid)
 
     def _sum_lanes(self, panel: Panel, part: NDArray[Any], which: int) -> NDArray[Any]:
         """Weighted sum over the right side's steps; see `_sum_steps`."""
         layout = self.right.stack.layout
-        out = np.empty((len(part), part.shape[1], panel.end - panel.begin), self.dtype)
+        out = np.empty((len(part), part.shape[1], panel.end - panel.begin), self._working)
         weights = panel.array[0, layout.weights + which]
         rates = panel.array[0, layout.weights + 2 : layout.weights + 1 + part.shape[1]]
-        compiled_sum_steps(self.dtype)(part, weights, rates, panel.starts, panel.lengths, out)
+        compiled_sum_steps(self._working)(part, weights, rates, panel.starts, panel.lengths, out)
         return out
 
 

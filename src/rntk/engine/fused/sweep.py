@@ -21,7 +21,7 @@ import numpy as np
 from numba import from_dtype, types
 from numpy.typing import NDArray
 
-from ...activations.signatures import direct_signature, forward_signature, partials_signature
+from ...activations.signatures import forward_signature, partials_signature
 from ...compiled import compile_function, inlined, wide_vectors
 from .memory import LANES
 from .stack import Layout
@@ -274,7 +274,7 @@ def _start_anew(state, rates, buffer, rows, lane):
 
 @inlined
 def _sweep(
-    forward, partials, direct, has_direct, parameters, layout, geometry, tied,
+    forward, partials, parameters, layout, geometry, tied,
     left, right, left_lengths, right_lengths, starts, lane_steps, same, first, state, rates, scratch, value, tangent,
 ) -> None:  # fmt: skip
     """Run the recursion for all pairs of a block and leave V̂ and Q in `value` and `tangent`.
@@ -331,9 +331,6 @@ def _sweep(
             w_below, q_below = state[0, b, under], state[1, b, under]
             row, channels = layout.unit[layer], layout.channels[layer]
             own = layout.own[layer]
-            if has_direct and P == 0 and tied and not upper and channels <= 2 and own < 0:
-                direct(parameters, L, R, row, channels, w_in, q_in, w_out, q_out, active, first, lanes, shift)
-                continue
             _mix(
                 L,
                 R,
@@ -437,7 +434,7 @@ def _sweep(
 
 
 def sweep(
-    forward, partials, direct, has_direct, parameters, layout, geometry, tied,
+    forward, partials, parameters, layout, geometry, tied,
     left, right, left_lengths, right_lengths, starts, lane_steps, same, first, chunk, work, value, tangent,
 ) -> None:  # fmt: skip
     """`_sweep` for all rows of a tile, `chunk` of them at a time: as many as keep their state in the first cache.
@@ -456,7 +453,7 @@ def sweep(
         rates = work[size : size * (1 + P)].reshape((2, 2, depth, P, rows, n))
         scratch = work[size * (1 + P) : size * (1 + P) + 7 * rows * n * min(P, 1)].reshape((7, rows * min(P, 1), n))
         _sweep(
-            forward, partials, direct, has_direct, parameters, layout, geometry, tied, left[:, :, a:b], right,
+            forward, partials, parameters, layout, geometry, tied, left[:, :, a:b], right,
             left_lengths[a:b], right_lengths, starts, lane_steps, same[a:b], first[a],
             state, rates, scratch, value[a:b], tangent[a:b],
         )  # fmt: skip
@@ -481,8 +478,6 @@ def compiled_sweep(dtype: np.dtype[Any]) -> Any:
     signature = types.void(
         types.FunctionType(forward_signature(dtype)),
         types.FunctionType(partials_signature(dtype)),
-        types.FunctionType(direct_signature(dtype)),
-        types.boolean,
         types.Array(real, 1, "C"),
         layout,
         types.int64,

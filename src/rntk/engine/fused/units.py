@@ -53,8 +53,10 @@ def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk) -> 
     recurrent[:, starts] = np.asarray(architecture.sigma_h)[:, None]
     recurrent *= over_root
     np.multiply(psi[:-1], over_root[1:], out=below[1:])
+    # Without input weights the input takes no part, however large.
+    x = batch.values.T.astype(np.float64) * (architecture.sigma_u[0] > 0)
     if flat:
-        return Units(recurrent, below, batch.values.T * over_root[0], over_root)
+        return Units(recurrent, below, x * over_root[0], over_root)
     before = np.zeros_like(walk.exponent)
     before[:, 1:] = walk.exponent[:, :-1]
     before[:, starts] = 0
@@ -63,7 +65,7 @@ def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk) -> 
         np.ldexp(recurrent, before - walk.exponent),
         below,
         # The input before its division: x may be as large as the deviation is small.
-        np.ldexp(batch.values.T.astype(np.float64), -walk.exponent[0]) * over_root[0],
+        np.ldexp(x, -walk.exponent[0]) * over_root[0],
         np.ldexp(over_root, np.minimum(-walk.exponent, 500)),
     )
 
@@ -76,10 +78,11 @@ def self_tangents(
     own = np.empty_like(walk.q)
     for layer in range(architecture.depth):
         gw, gu, gb = architecture.gradient_factors(layer, channels)
-        source = np.square(units.inputs).sum(axis=0) if layer == 0 else np.square(units.below[layer])
-        own[layer] = gw * np.square(units.recurrent[layer]) + gu * source + gb * np.square(units.bias[layer])
-    sw2, su2 = np.square(architecture.sigma_w)[:, None], np.square(architecture.sigma_u)[:, None]
-    carry, lift = sw2 * np.square(units.recurrent), su2 * np.square(units.below)
+        source = units.inputs if layer == 0 else units.below[layer : layer + 1]
+        own[layer] = np.square(np.sqrt(gw) * units.recurrent[layer]) + np.square(np.sqrt(gb) * units.bias[layer])
+        own[layer] += np.square(np.sqrt(gu) * source).sum(axis=0)
+    sigma_w, sigma_u = np.asarray(architecture.sigma_w)[:, None], np.asarray(architecture.sigma_u)[:, None]
+    carry, lift = np.square(sigma_w * units.recurrent), np.square(sigma_u * units.below)
     mantissa, exponent = np.zeros_like(own), np.zeros(own.shape, dtype=np.int64)
     compiled = compile_function(_self_tangents, _SELF_SIGNATURE)
     compiled(batch.offsets, own, carry, lift, walk.moments.slope, mantissa, exponent)
@@ -90,10 +93,14 @@ def log_rates(
     architecture: Architecture, batch: SequenceBatch, walk: Walk, units: Units, directions: list[Direction]
 ) -> Array:
     """d log q along each direction, (P, L, S)."""
-    sw2, su2 = np.square(architecture.sigma_w)[:, None], np.square(architecture.sigma_u)[:, None]
-    gamma2, below2 = sw2 * np.square(units.recurrent), su2 * np.square(units.below)
-    below2[0] = su2[0] / batch.n_channels * np.square(units.inputs).sum(axis=0)
-    bias2 = np.square(architecture.sigma_b)[:, None] * np.square(units.bias)
+    sigma_w, sigma_u, sigma_b = (
+        np.asarray(each)[:, None] for each in (architecture.sigma_w, architecture.sigma_u, architecture.sigma_b)
+    )
+    gamma2, below2, bias2 = (
+        np.square(sigma * part)
+        for sigma, part in ((sigma_w, units.recurrent), (sigma_u, units.below), (sigma_b, units.bias))
+    )
+    below2[0] = np.square(sigma_u[0] / np.sqrt(batch.n_channels) * units.inputs).sum(axis=0)
     rates = np.zeros((len(directions), *walk.q.shape))
     compiled = compile_function(_log_rates, _RATES_SIGNATURE)
     for direction, out in zip(directions, rates, strict=True):

@@ -21,6 +21,8 @@ from ...errors import KernelOverflowError
 from ...sequences import SequenceBatch
 
 Array = NDArray[np.float64]
+#: Variances beyond this are refused where no scale can be taken out: their squares and products must stay finite.
+LARGEST_VARIANCE = 1e60
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,7 @@ def walk(architecture: Architecture, batch: SequenceBatch) -> Walk:
         unit = float(activation.square(np.ones(1))[0])
         compiled(input_square, size, batch.offsets, *squares, unit, q, exponent)
         return Walk(q, exponent, _flat_moments(activation, q))
-    with np.errstate(over="ignore"):
-        input_square = np.ldexp(input_square, 2 * size)
+    input_square = np.ldexp(input_square, 2 * size)
     _walk_any(activation, input_square, batch, squares, q)
     return Walk(q, exponent, _flat_moments(activation, q))
 
@@ -146,11 +147,10 @@ def _walk_any(
         at = starts[:active] + t
         below = input_square[at]
         for layer in range(len(q)):
-            with np.errstate(over="ignore"):
-                recurrent, bottom = sw2[layer] * state[layer, :active], su2[layer] * below
-                total = recurrent + bottom + sb2[layer]
-            if not np.isfinite(total).all():
-                bad = int(longest_first[np.flatnonzero(~np.isfinite(total))[0]])
+            bottom = su2[layer] * below if su2[layer] > 0 else np.zeros(active)
+            total = sw2[layer] * state[layer, :active] + bottom + sb2[layer]
+            if not (total < LARGEST_VARIANCE).all():
+                bad = int(longest_first[np.flatnonzero(~(total < LARGEST_VARIANCE))[0]])
                 raise KernelOverflowError(
                     f"the variance of sequence {bad} overflows at step {t} (layer {layer + 1}): scale the inputs down, "
                     f"or lower sigma_w or sigma_u; {activation.name} is not homogeneous, so no scale can be taken out",

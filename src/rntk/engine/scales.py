@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine import Scale
+from .tiles import Scale
 
 
 def add(a: Scale, b: Scale) -> Scale:
