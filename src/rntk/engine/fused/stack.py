@@ -253,7 +253,8 @@ def _top_exponent(
     batch: SequenceBatch, psi: Array, exponent: NDArray[np.int64], tangent_exponent: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Per step, the largest exponent of its sequence: readout weights relative to it neither over- nor underflow."""
-    each = np.where(psi > 0, exponent + np.maximum(tangent_exponent, 0), np.iinfo(np.int32).min)
+    size = exponent + np.frexp(psi)[1] + np.maximum(tangent_exponent, 0)
+    each = np.where(psi > 0, size, np.iinfo(np.int32).min)
     top = np.maximum.reduceat(each, batch.offsets[:-1])
     top = np.where(top == np.iinfo(np.int32).min, 0, top)
     return np.repeat(top, batch.lengths)
