@@ -16,7 +16,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from ...architecture import Architecture, Direction
-from ...compiled import compile_function
+from ...compiled import compile_function, inlined
 from ...sequences import SequenceBatch
 from .walk import Walk
 
@@ -43,31 +43,14 @@ class Units:
 
 def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk) -> Units:
     """Divide what flows into each pre-activation by that pre-activation's own deviation."""
-    deviation = np.sqrt(walk.q)
-    flat = not walk.exponent.any()  # ordinary variances need no exponents
-    over_root = np.divide(1.0, deviation, out=deviation, where=deviation > 0)
-    psi = np.sqrt(walk.moments.square)
-    starts = batch.offsets[:-1]
-    recurrent, below = np.empty_like(psi), np.zeros_like(psi)
-    recurrent[:, 1:] = psi[:, :-1]
-    recurrent[:, starts] = np.asarray(architecture.sigma_h)[:, None]
-    recurrent *= over_root
-    np.multiply(psi[:-1], over_root[1:], out=below[1:])
     # Without input weights the input takes no part, however large.
-    x = batch.values.T.astype(np.float64) * (architecture.sigma_u[0] > 0)
-    if flat:
-        return Units(recurrent, below, x * over_root[0], over_root)
-    before = np.zeros_like(walk.exponent)
-    before[:, 1:] = walk.exponent[:, :-1]
-    before[:, starts] = 0
-    below[1:] = np.ldexp(below[1:], walk.exponent[:-1] - walk.exponent[1:])
-    return Units(
-        np.ldexp(recurrent, before - walk.exponent),
-        below,
-        # The input before its division: x may be as large as the deviation is small.
-        np.ldexp(x, -walk.exponent[0]) * over_root[0],
-        np.ldexp(over_root, np.minimum(-walk.exponent, 500)),
-    )
+    x = batch.values.astype(np.float64, copy=False) if architecture.sigma_u[0] > 0 else np.zeros(batch.values.shape)
+    recurrent, below, bias = (np.zeros_like(walk.q) for _ in range(3))
+    inputs = np.zeros(x.shape[::-1])
+    compiled = compile_function(_unit_parts, _UNITS_SIGNATURE)
+    sigma_h = np.asarray(architecture.sigma_h)
+    compiled(batch.offsets, x, sigma_h, walk.q, walk.moments.square, walk.exponent, recurrent, below, inputs, bias)
+    return Units(recurrent, below, inputs, bias)
 
 
 def self_tangents(
@@ -112,8 +95,49 @@ def log_rates(
 _offsets = types.Array(types.int64, 1, "C", readonly=True)
 _table = types.Array(types.float64, 2, "C")
 _vector = types.Array(types.float64, 1, "C")
-_SELF_SIGNATURE = types.void(_offsets, *(_table,) * 5, types.Array(types.int64, 2, "C"))
+_counts = types.Array(types.int64, 2, "C")
+_UNITS_SIGNATURE = types.void(
+    _offsets, types.Array(types.float64, 2, "C", readonly=True), _vector, _table, _table, _counts, *(_table,) * 4
+)
+_SELF_SIGNATURE = types.void(_offsets, *(_table,) * 5, _counts)
 _RATES_SIGNATURE = types.void(_offsets, *(_table,) * 4, *(_vector,) * 4, _table)
+
+
+@inlined
+def _shifted(x: float, exponent: int) -> float:
+    """x 2^exponent; ordinary variances have no exponents, and then there is nothing to do."""
+    return x if exponent == 0 else math.ldexp(x, min(max(exponent, -3000), 3000))
+
+
+def _unit_parts(
+    offsets: Any,
+    x: Any,
+    sigma_h: Any,
+    q: Any,
+    square: Any,
+    exponent: Any,
+    recurrent: Any,
+    below: Any,
+    inputs: Any,
+    bias: Any,
+) -> None:
+    for i in range(offsets.size - 1):
+        for layer in range(q.shape[0]):
+            before, before_exponent = sigma_h[layer], 0
+            for t in range(offsets[i], offsets[i + 1]):
+                e = exponent[layer, t]
+                if q[layer, t] > 0:
+                    over = 1 / math.sqrt(q[layer, t])
+                    recurrent[layer, t] = _shifted(before * over, before_exponent - e)
+                    # A bias keeps variances from being tiny; without one this number is only multiplied by zero.
+                    bias[layer, t] = _shifted(over, min(-e, 500))
+                    if layer > 0:
+                        psi = math.sqrt(square[layer - 1, t])
+                        below[layer, t] = _shifted(psi * over, exponent[layer - 1, t] - e)
+                    else:
+                        for c in range(x.shape[1]):
+                            inputs[c, t] = _shifted(x[t, c], -e) * over
+                before, before_exponent = math.sqrt(square[layer, t]), e
 
 
 def _self_tangents(offsets: Any, own: Any, carry: Any, lift: Any, slope: Any, mantissa: Any, exponent: Any) -> None:
