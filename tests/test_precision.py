@@ -95,7 +95,7 @@ def test_a_few_steps(activation, sigmas, channels, steps):
         assert worst <= (1e-7 if name == "opposite" else 1e-13), name
 
 
-@pytest.mark.parametrize("dtype, bound", [("float64", 4e-16), ("float32", 2.5e-7)])
+@pytest.mark.parametrize("dtype, bound", [("float64", 6e-16), ("float32", 2.5e-7)])
 def test_arc_polynomials(dtype, bound):
     """w and V̂' of the compiled ReLU step over all of [0, 2], against (24) in high precision.
 

@@ -80,7 +80,7 @@ class Activation(ABC):
 
     @abstractmethod
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
-        """(M, n) numbers of one side that the compiled pair step needs at variances `q` (n,).
+        """(M, *q.shape) numbers of one side that the compiled pair step needs at variances `q`.
 
         With `slopes` also those that only `Lanes.partials` needs. `tolerance` bounds the error of an expansion and
         `least` its number of marks, so that two batches can agree; closed forms ignore both.

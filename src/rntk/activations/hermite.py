@@ -148,6 +148,7 @@ class HermiteActivation(Activation):
         return exact._replace(slope=slope)
 
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+        shape, q, moments = q.shape, q.ravel(), Moments(*(part.ravel() for part in moments))
         order, error = self._choose_order(q, moments, tolerance, least // 2 - 1 if slopes else least - 1)
         if error > TOLERATED * tolerance:
             warnings.warn(
@@ -169,7 +170,7 @@ class HermiteActivation(Activation):
             rate = 0.5 * (k * a[:order] + np.sqrt((k + 1.0) * (k + 2.0)) * a[2:])
             rows += [ratio(rate, np.broadcast_to(psi, rate.shape)) - 0.5 * moments.growth * unit]
             rows += [np.zeros((1, q.size))]
-        return np.concatenate(rows)
+        return np.asarray(np.concatenate(rows).reshape(-1, *shape))
 
     def _choose_order(self, q: Array, moments: Moments, tolerance: float, least: int) -> tuple[int, float]:
         """Smallest order whose truncation error in V̂ and V̂' is below `tolerance` at every variance in `q`."""

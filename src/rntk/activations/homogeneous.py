@@ -50,11 +50,11 @@ class Homogeneous(Activation):
         return spread * relu + self.a * s, spread * step + self.a
 
     def moments(self, q: Array) -> Moments:
-        one = np.ones_like(q)
+        one = np.broadcast_to(1.0, q.shape)  # no memory: hot paths never read it
         return Moments(self.unit_square * q, one, one)
 
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
-        return np.empty((0, q.size))
+        return np.empty((0, *q.shape))
 
     @property
     def parameters(self) -> Array:

@@ -105,9 +105,7 @@ class _Pair:
         )
         path = walk(architecture, joint)
         units = unit_parts(architecture, joint, path)
-        moments = Moments(*(part.ravel() for part in path.moments))
-        marks = architecture.activation.marks(path.q.ravel(), moments, slopes=True, tolerance=1e-13)
-        marks = marks.reshape(len(marks), *path.q.shape)
+        marks = architecture.activation.marks(path.q, path.moments, slopes=True, tolerance=1e-13)
         with np.errstate(over="ignore"):
             psi = np.ldexp(np.sqrt(path.moments.square[-1]), path.exponent[-1])
         cut = len(x.values)

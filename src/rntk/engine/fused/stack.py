@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...activations import Moments
 from ...architecture import Architecture, Direction
 from ...sequences import SequenceBatch
 from .units import Units, log_rates, self_tangents, unit_parts
@@ -104,7 +103,8 @@ def build_stack(
     units = unit_parts(architecture, batch, path)
     depth, steps = path.q.shape
     scale = _tangent_scale(architecture, batch, path, units, dtype)
-    plain = architecture.parameterization == "ntk" and not scale.any()
+    plain = architecture.parameterization == "ntk" and scale is None
+    scale = np.zeros(path.q.shape, dtype=np.int64) if scale is None else scale
 
     rows = _Rows()
     unit, channels, has_bias, own, own_channels, marks = (np.zeros(depth, dtype=np.int64) for _ in range(6))
@@ -115,14 +115,14 @@ def build_stack(
         if not plain:
             own[layer], own_channels[layer] = _own_rows(rows, architecture, batch, units, scale, layer)
     every = architecture.activation.marks(
-        path.q.ravel(),
-        Moments(*(part.ravel() for part in path.moments)),
+        path.q,
+        path.moments,
         slopes=len(directions) > 0,
         tolerance=1e-7 if dtype == np.float32 else 1e-13,
         least=least_marks,
     )
     for layer in range(depth):
-        marks[layer] = rows.append(every[:, layer * steps : (layer + 1) * steps])
+        marks[layer] = rows.append(every[:, layer])
     rates, norm_rates = _rate_rows(rows, architecture, batch, path, units, directions)
 
     psi = np.sqrt(path.moments.square[-1])
@@ -152,14 +152,14 @@ def build_stack(
 
 def _tangent_scale(
     architecture: Architecture, batch: SequenceBatch, path: Walk, units: Units, dtype: np.dtype[Any]
-) -> NDArray[np.int64]:
-    """Powers of two to take out of Θ̂, (L, S): zero unless it grows so large that it could overflow."""
+) -> NDArray[np.int64] | None:
+    """Powers of two to take out of Θ̂, (L, S), or None if it doesn't grow so large that it could overflow."""
     if not architecture.activation.homogeneous or architecture.parameterization == "standard":
         # Θ̂ of a sequence with itself bounds all others (Cauchy-Schwarz).
         _, growth = self_tangents(architecture, batch, path, units)
         if growth.max() > (60 if dtype == np.float32 else 400):
             return growth // 2
-    return np.zeros_like(path.exponent)
+    return None
 
 
 def _unit_rows(rows: _Rows, architecture: Architecture, n_channels: int, units: Units, layer: int) -> tuple[int, int]:

@@ -53,7 +53,15 @@ def _mix(left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out,
         for k in range(count):
             df = f - F[k]
             wo[k] = df * df
-        for c in range(row + 2, row + 1 + channels):
+        # Four channels at a time: the running sum is loaded and stored once for all of them.
+        fours = row + 2 + (channels - 1) // 4 * 4
+        for c in range(row + 2, fours, 4):
+            a, A, b, B = left[c, r], right[c, first:n], left[c + 1, r], right[c + 1, first:n]
+            d, D, e, E = left[c + 2, r], right[c + 2, first:n], left[c + 3, r], right[c + 3, first:n]
+            for k in range(count):
+                da, db, dd, de = a - A[k], b - B[k], d - D[k], e - E[k]
+                wo[k] += (da * da + db * db) + (dd * dd + de * de)
+        for c in range(fours, row + 1 + channels):
             e, E = left[c, r], right[c, first:n]
             for k in range(count):
                 de = e - E[k]

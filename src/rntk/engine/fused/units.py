@@ -45,7 +45,7 @@ def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk) -> 
     """Divide what flows into each pre-activation by that pre-activation's own deviation."""
     # Without input weights the input takes no part, however large.
     x = batch.values.astype(np.float64, copy=False) if architecture.sigma_u[0] > 0 else np.zeros(batch.values.shape)
-    recurrent, below, bias = (np.zeros_like(walk.q) for _ in range(3))
+    recurrent, below, bias = (np.zeros(walk.q.shape) for _ in range(3))
     inputs = np.zeros(x.shape[::-1])
     compiled = compile_function(_unit_parts, _UNITS_SIGNATURE)
     sigma_h = np.asarray(architecture.sigma_h)
@@ -68,7 +68,7 @@ def self_tangents(
     carry, lift = np.square(sigma_w * units.recurrent), np.square(sigma_u * units.below)
     mantissa, exponent = np.zeros_like(own), np.zeros(own.shape, dtype=np.int64)
     compiled = compile_function(_self_tangents, _SELF_SIGNATURE)
-    compiled(batch.offsets, own, carry, lift, walk.moments.slope, mantissa, exponent)
+    compiled(batch.offsets, own, carry, lift, np.array(walk.moments.slope), mantissa, exponent)
     return mantissa, exponent
 
 
@@ -86,9 +86,10 @@ def log_rates(
     below2[0] = np.square(sigma_u[0] / np.sqrt(batch.n_channels) * units.inputs).sum(axis=0)
     rates = np.zeros((len(directions), *walk.q.shape))
     compiled = compile_function(_log_rates, _RATES_SIGNATURE)
+    growth = np.array(walk.moments.growth)
     for direction, out in zip(directions, rates, strict=True):
         moves = [np.asarray(getattr(direction, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
-        compiled(batch.offsets, gamma2, below2, bias2, walk.moments.growth, *moves, out)
+        compiled(batch.offsets, gamma2, below2, bias2, growth, *moves, out)
     return rates
 
 
