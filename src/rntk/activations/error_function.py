@@ -63,12 +63,6 @@ class ErrorFunction(Activation):
             compile_pointer(_partials, partials_signature(dtype)),
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ErrorFunction)
-
-    def __hash__(self) -> int:
-        return hash(ErrorFunction)
-
 
 @inlined
 def _pair(u: Any, rho: Any, rho2: Any, tau: Any, psi: Any, psi2: Any, over: Any, angles: Any, constants: Any) -> Any:

@@ -209,14 +209,8 @@ class HermiteActivation(Activation):
             compile_pointer(_partials, partials_signature(dtype), allocates=True),
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HermiteActivation) and (self.name, self.function) == (
-            other.name,
-            other.function,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.function))
+    def _key(self) -> tuple[object, ...]:
+        return (self.name, self.function)
 
 
 def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:

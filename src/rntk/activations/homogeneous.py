@@ -66,11 +66,8 @@ class Homogeneous(Activation):
             compile_pointer(_partials, partials_signature(dtype)),
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Homogeneous) and other.a == self.a
-
-    def __hash__(self) -> int:
-        return hash((Homogeneous, self.a))
+    def _key(self) -> tuple[object, ...]:
+        return (self.a,)
 
 
 @inlined

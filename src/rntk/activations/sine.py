@@ -49,12 +49,6 @@ class Sine(Activation):
             compile_pointer(_partials, partials_signature(dtype)),
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sine)
-
-    def __hash__(self) -> int:
-        return hash(Sine)
-
 
 @inlined
 def _pair(u: Any, root: Any, root2: Any, over: Any, constants: Any) -> Any:

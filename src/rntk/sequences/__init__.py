@@ -8,7 +8,8 @@ and without Python objects, whether the lengths agree or not. All checks happen 
 of an input are raised together in one `rntk.errors.SequenceError`; code downstream holds a batch and checks
 nothing.
 
-Imports run one way: ``errors`` <- ``batch`` (the class and its invariants) <- ``gate`` (reading user data).
+Imports run one way: ``errors`` <- ``defects`` (what is wrong with an input) <- ``batch`` (the class and its
+invariants) <- ``gate`` (reading user data).
 """
 
 from __future__ import annotations

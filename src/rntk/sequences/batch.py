@@ -6,22 +6,15 @@ import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from rntk.errors import ProblemReport, SequenceError
+from rntk.sequences.defects import all_finite, report_nonfinite
 
-__all__ = [
-    "FloatArray",
-    "SequenceBatch",
-    "all_finite",
-    "locate",
-    "offsets_of",
-    "report_nonfinite",
-    "resolve_dtype",
-]
+__all__ = ["FloatArray", "SequenceBatch", "offsets_of", "resolve_dtype"]
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -386,108 +379,3 @@ def resolve_dtype(dtype: DTypeLike | None, report: ProblemReport) -> np.dtype[An
     advice = "leave dtype out to keep the precision of the data"
     report.add("dtype", f"dtype must be 'float32', 'float64' or None, got {shown}", advice=advice)
     return None
-
-
-def all_finite(values: NDArray[Any]) -> bool:
-    """Whether a contiguous array is finite, in cache-sized pieces that need no mask of the whole."""
-    flat = values.reshape(-1)
-    piece = 1 << 16
-    return all(bool(np.isfinite(flat[i : i + piece]).all()) for i in range(0, len(flat), piece))
-
-
-class Offences(NamedTuple):
-    """Where marked cells lie, one entry per affected sequence, in ascending order."""
-
-    sequences: NDArray[np.intp]  # position in the offsets
-    rows: NDArray[np.intp]  # marked rows of all sequences, ascending
-    groups: NDArray[np.intp]  # where in `rows` each sequence begins
-    steps: NDArray[np.intp]  # first marked step, counted within the sequence
-    channels: NDArray[np.intp]  # first marked channel of that step
-
-    def tally(self, marked_rows: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return per sequence the number of true cells of a mask (len(rows), m) over the marked rows."""
-        return np.add.reduceat(marked_rows.sum(axis=1, dtype=np.int64), self.groups)
-
-    def place(self, entry: int, n_channels: int) -> str:
-        """Say where the first marked cell of an entry lies."""
-        channel = f", channel {self.channels[entry]}" if n_channels > 1 else ""
-        return f"step {self.steps[entry]}{channel}"
-
-
-def locate(marked: NDArray[np.bool_], offsets: NDArray[np.int64]) -> Offences:
-    """Return where the true cells of a mask (S, m), at least one, lie in the sequences of `offsets`."""
-    rows = np.flatnonzero(marked.any(axis=1))
-    owners = np.searchsorted(offsets, rows, side="right") - 1
-    sequences, groups = np.unique(owners, return_index=True)
-    steps = rows[groups] - offsets[sequences]
-    channels = marked[rows[groups]].argmax(axis=1)
-    return Offences(sequences, rows, groups, steps, channels)
-
-
-def report_nonfinite(
-    report: ProblemReport,
-    values: NDArray[Any],
-    offsets: NDArray[np.int64],
-    *,
-    before_cast: NDArray[Any] | None = None,
-    sequences: NDArray[np.intp] | None = None,
-) -> None:
-    """File one problem per sequence with NaN, infinite or overflowed values, and the advice that fits.
-
-    Parameters
-    ----------
-    report : ProblemReport
-        Where to file.
-    values : ndarray of shape (S, m)
-        The values in their final dtype, at least one of them not finite.
-    offsets : ndarray of shape (n + 1,)
-        The sequences.
-    before_cast : ndarray of shape (S, m), optional
-        The same values before they were cast: what was finite here is too large for the final dtype.
-    sequences : ndarray of shape (n,), optional
-        The indices under which the user knows the sequences; 0, 1, ... if not given.
-    """
-    found = locate(~np.isfinite(values), offsets)
-    rows = values[found.rows]
-    source = rows if before_cast is None else before_cast[found.rows]
-    is_nan = np.isnan(rows)
-    too_large = ~np.isfinite(rows) & np.isfinite(source)
-    counts = {
-        "NaN": found.tally(is_nan),
-        "infinite value(s)": found.tally(np.isinf(rows) & ~too_large),
-        f"value(s) too large for {values.dtype}": found.tally(too_large),
-    }
-    names = found.sequences if sequences is None else sequences[found.sequences]
-    for entry, sequence in enumerate(names[: report.LINE_LIMIT].tolist()):
-        parts = [f"{count[entry]} {what}" for what, count in counts.items() if count[entry]]
-        total = sum(int(count[entry]) for count in counts.values())
-        where = f"{', the first' if total > 1 else ''} at {found.place(entry, values.shape[1])}"
-        report.add("not finite", f"sequence {sequence} has {' and '.join(parts)}{where}", position=sequence)
-    report.count_further("not finite", len(names) - report.LINE_LIMIT)
-
-    # NaN look like padding when they fill all channels of all steps from the first one to the end.
-    lengths = np.diff(offsets)[found.sequences]
-    n_rows = np.diff(np.append(found.groups, len(found.rows)))
-    padded = np.logical_and.reduceat(is_nan.all(axis=1), found.groups) & (found.steps + n_rows == lengths)
-    blank = padded & (found.steps == 0)
-    padded &= ~blank
-    has_nan, has_infinite, has_large = (count > 0 for count in counts.values())
-    if padded.any():
-        report.advise(
-            f"NaN is never a length marker: if the trailing NaN of sequence {names[padded][0]} are padding, "
-            "state the lengths with SequenceBatch.from_padded(values, lengths)"
-        )
-    if blank.any():
-        report.advise(f"NaN is never a length marker: drop sequence {names[blank][0]}, NaN throughout, and its label")
-    interior = has_nan & ~padded & ~blank
-    if interior.any():
-        report.advise(
-            f"NaN is never a length marker, nor filled in silently: impute the NaN of sequence "
-            f"{names[interior][0]} (interpolation, the channel mean) or drop those steps"
-        )
-    if has_infinite.any():
-        report.advise("clip, replace or drop infinite values")
-    if has_large.any() and values.dtype == np.float32:
-        report.advise("pass dtype='float64', or rescale the values")
-    elif has_large.any():
-        report.advise("rescale the values")

@@ -1,10 +1,10 @@
 """Reading what users bring: `as_batch`, and the readers behind the other constructors of `SequenceBatch`.
 
 Three stages. *Open*: find the sequences in whatever came, as raw arrays of any dtype. *Check*: turn raw
-arrays into real numbers, filing every problem on the way. *Seal*: join, cast, look for values that are not
-finite, and raise the report if it is not empty. No package but NumPy is imported; others are recognised by
-the protocols they speak (``__array__``, ``__dlpack__``, buffers) or, for Arrow's list columns, by being
-loaded already.
+arrays into real numbers, filing every problem on the way (with ``defects``). *Seal*: join, cast, look for
+values that are not finite, and raise the report if it is not empty. No package but NumPy is imported; others
+are recognised by the protocols they speak (``__array__``, ``__dlpack__``, buffers) or, for Arrow's list
+columns, by being loaded already.
 """
 
 from __future__ import annotations
@@ -12,30 +12,34 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Iterable, Mapping, Set
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rntk.errors import ProblemReport
-from rntk.sequences.batch import (
-    SequenceBatch,
+from rntk.sequences.batch import SequenceBatch, offsets_of, resolve_dtype
+from rntk.sequences.defects import (
+    NUMBERS_ONLY,
+    PLAIN_NUMBERS,
+    UNMASK,
+    RawArray,
+    UnreadableError,
     all_finite,
-    locate,
-    offsets_of,
+    check_numbers,
+    describe,
+    file_channels,
+    file_dtype,
+    file_single,
+    float_dtype,
+    holds_masked,
     report_nonfinite,
-    resolve_dtype,
 )
 
 __all__ = ["as_batch"]
 
-RawArray = NDArray[Any]  # any dtype; possibly masked
-
 _ACCEPTED = "pass an array of shape (n, T) or (n, T, m), or a list of arrays of shape (T_i,) or (T_i, m)"
-_NUMBERS_ONLY = "encode everything as real numbers first"
 _COUNT_STEPS = "pass for each row of values the number of its leading steps that are data, as an integer"
-_PLAIN_NUMBERS = frozenset({float, int, bool})
 
 
 def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X") -> SequenceBatch:
@@ -102,7 +106,7 @@ def _read(X: Any, dtype: DTypeLike | None, name: str, *, channels_first: bool) -
         if arrow is not None:
             return _check_and_seal(report, *arrow, target)
         collection = _open_collection(X)
-    except _UnreadableError as unreadable:
+    except UnreadableError as unreadable:
         unreadable.file(report, name)
         raise report.error() from unreadable.__cause__
     if isinstance(collection, list):
@@ -125,7 +129,7 @@ def read_padded(values: Any, lengths: Any, *, dtype: DTypeLike | None) -> Sequen
                 advice="sequences that are not padded need no lengths: pass a list of arrays to as_batch",
             )
             shape = None
-    except _UnreadableError as unreadable:
+    except UnreadableError as unreadable:
         unreadable.file(report, "values")
     counts = _check_lengths(report, lengths, shape)
     if shape is not None and counts is not None:
@@ -134,8 +138,8 @@ def read_padded(values: Any, lengths: Any, *, dtype: DTypeLike | None) -> Sequen
         steps = padded.reshape(-1, *shape[2:]) if inside.all() else padded[inside]
         steps = steps.reshape(len(steps), -1)
         return _check_and_seal(report, steps, offsets_of(counts), target)
-    if shape is not None and padded.dtype.kind != "O" and _float_dtype(padded.dtype) is None:
-        _file_dtype(report, "values", padded.dtype)
+    if shape is not None and padded.dtype.kind != "O" and float_dtype(padded.dtype) is None:
+        file_dtype(report, "values", padded.dtype)
     raise report.error()
 
 
@@ -143,7 +147,7 @@ def _check_lengths(report: ProblemReport, lengths: Any, shape: tuple[int, ...] |
     """Return the lengths as int64, or file what is wrong; `shape` is that of usable padded values."""
     try:
         array = _open_array(lengths)
-    except _UnreadableError as unreadable:
+    except UnreadableError as unreadable:
         unreadable.file(report, "lengths")
         return None
     if array.ndim != 1 or array.dtype.kind not in "iu" or isinstance(array, np.ma.MaskedArray):
@@ -165,17 +169,6 @@ def _check_lengths(report: ProblemReport, lengths: Any, shape: tuple[int, ...] |
 
 
 # ---- Open: from what came to raw arrays --------------------------------------------------------------------
-
-
-class _UnreadableError(Exception):
-    """Something is not an array of anything; says how it reads after the subject of a sentence."""
-
-    def __init__(self, kind: str, predicate: str, advice: str) -> None:
-        super().__init__(predicate)
-        self.kind, self.predicate, self.advice = kind, predicate, advice
-
-    def file(self, report: ProblemReport, subject: str, position: int = -1) -> None:
-        report.add(self.kind, f"{subject} {self.predicate}", position=position, advice=self.advice)
 
 
 def _open_collection(X: Any) -> RawArray | list[Any]:
@@ -216,7 +209,7 @@ def _open_any(item: Any) -> RawArray | list[Any]:
         if hasattr(item, "to_numpy_ndarray") and not item.null_count:
             array: RawArray = item.to_numpy_ndarray()  # Arrow tensors, whose `__array__` forgets their shape
         elif hasattr(item, "to_numpy_ndarray"):
-            raise _UnreadableError("nulls", "is an Arrow tensor column with nulls", "drop the nulls")
+            raise UnreadableError("nulls", "is an Arrow tensor column with nulls", "drop the nulls")
         elif _speaks_array(item):
             array = np.asarray(item)
         elif hasattr(item, "__dlpack__"):
@@ -224,15 +217,15 @@ def _open_any(item: Any) -> RawArray | list[Any]:
         elif hasattr(item, "__len__") and hasattr(item, "__getitem__"):
             return [item[i] for i in range(len(item))]
         elif isinstance(item, Iterable):
-            raise _UnreadableError("iterators", f"is {_describe(item)}, which can be read only once", _AS_LIST)
+            raise UnreadableError("iterators", f"is {describe(item)}, which can be read only once", _AS_LIST)
         else:
-            raise _UnreadableError("not arrays", f"is {_describe(item)}, not an array", _ACCEPTED)
-    except (_UnreadableError, MemoryError):
+            raise UnreadableError("not arrays", f"is {describe(item)}, not an array", _ACCEPTED)
+    except (UnreadableError, MemoryError):
         raise
     except Exception as error:  # foreign conversion code raises anything at all
         reason = " ".join(str(error).split())[:160]
-        predicate = f"is {_describe(item)} that could not be read: {type(error).__name__}: {reason}"
-        raise _UnreadableError("unreadable", predicate, f"convert it to a NumPy array; {_ACCEPTED}") from error
+        predicate = f"is {describe(item)} that could not be read: {type(error).__name__}: {reason}"
+        raise UnreadableError("unreadable", predicate, f"convert it to a NumPy array; {_ACCEPTED}") from error
     return array
 
 
@@ -242,18 +235,18 @@ _AS_LIST = "pass a list: list(...) of a generator, list(d.values()) of a dict"
 def _refuse_hopeless(item: Any) -> None:
     """Raise for things that look convertible to NumPy but hold no sequences."""
     if item is None:
-        raise _UnreadableError("None", "is None", _ACCEPTED)
+        raise UnreadableError("None", "is None", _ACCEPTED)
     if isinstance(item, (str, bytes, bytearray)):
-        raise _UnreadableError("strings", f"is {_describe(item)}", _NUMBERS_ONLY)
+        raise UnreadableError("strings", f"is {describe(item)}", NUMBERS_ONLY)
     if isinstance(item, (Mapping, Set)):
-        predicate = f"is {_describe(item)}, not a list"
-        raise _UnreadableError("not lists", predicate, _AS_LIST)
+        predicate = f"is {describe(item)}, not a list"
+        raise UnreadableError("not lists", predicate, _AS_LIST)
     if isinstance(item, SequenceBatch):
-        raise _UnreadableError("batches", "is itself a SequenceBatch", "pass list(batch), or the batch alone")
+        raise UnreadableError("batches", "is itself a SequenceBatch", "pass list(batch), or the batch alone")
     if isinstance(item, (numbers.Number, np.generic)):
-        raise _UnreadableError("scalars", f"is {_describe(item)}, not an array", _ACCEPTED)
+        raise UnreadableError("scalars", f"is {describe(item)}, not an array", _ACCEPTED)
     if hasattr(item, "nnz") and hasattr(item, "toarray"):
-        raise _UnreadableError("sparse matrices", f"is {_describe(item)}, a sparse matrix", "call .toarray() first")
+        raise UnreadableError("sparse matrices", f"is {describe(item)}, a sparse matrix", "call .toarray() first")
 
 
 def _speaks_array(item: Any) -> bool:
@@ -267,59 +260,27 @@ def _speaks_array(item: Any) -> bool:
     return True
 
 
-def _describe(item: object) -> str:
-    """Name a thing for a message, never by its own repr: that may be long, or raise."""
-    if item is None:
-        return "None"
-    if item is np.ma.masked:
-        return "a masked value"
-    if type(item) in (str, np.str_, bytes, np.bytes_):
-        assert isinstance(item, (str, bytes))
-        return f"the {'string' if isinstance(item, str) else 'bytes'} {item[:20]!r}"
-    if isinstance(item, (complex, np.complexfloating)):
-        return "a complex number"
-    if isinstance(item, (float, int, np.floating, np.integer, np.bool_)) and not _is_duration(item):
-        return "a bare number"
-    return f"an object of type {type(item).__name__}"
-
-
 def _stack_rows(rows: list[Any]) -> RawArray:
     """Return a list of numbers (T,) or of steps (T, m) as one array; of objects if not all are numbers."""
     kinds = set(map(type, rows))
-    if kinds <= _PLAIN_NUMBERS:
+    if kinds <= PLAIN_NUMBERS:
         return np.array(rows)
     if bytearray in kinds:  # which NumPy reads as small integers, unlike bytes
-        raise _UnreadableError("strings", "holds bytes", _NUMBERS_ONLY)
+        raise UnreadableError("strings", "holds bytes", NUMBERS_ONLY)
     try:
-        if _holds_masked(rows, depth=3):
-            raise _UnreadableError("masked", "holds masked values", _UNMASK)
+        if holds_masked(rows, depth=3):
+            raise UnreadableError("masked", "holds masked values", UNMASK)
         array = np.asarray(rows)
-        if array.dtype.kind != "O" and _float_dtype(array.dtype) is None:
+        if array.dtype.kind != "O" and float_dtype(array.dtype) is None:
             # One string among numbers turns all into strings. As objects, the culprit can be named.
             array = np.array(rows, dtype=object)
-    except (_UnreadableError, MemoryError):
+    except (UnreadableError, MemoryError):
         raise
     except Exception as error:
         predicate = "is a nested list that does not stack into one array: its steps differ in shape"
         advice = "give all steps of a sequence the same channels; sequences of any length go in a list of arrays"
-        raise _UnreadableError("ragged steps", predicate, advice) from error
+        raise UnreadableError("ragged steps", predicate, advice) from error
     return array
-
-
-_UNMASK = "fill masked values with real ones, or drop those steps; a mask is never read as a length"
-
-
-def _holds_masked(rows: Iterable[Any], depth: int) -> bool:
-    """Whether a nested list mentions a masked value: NumPy would warn, or silently use what is under it."""
-    for row in rows:
-        if isinstance(row, np.ma.MaskedArray):
-            if np.ma.is_masked(row):
-                return True
-        elif isinstance(row, (list, tuple)):
-            is_plain = _PLAIN_NUMBERS.issuperset(map(type, row))
-            if depth > 1 and not is_plain and _holds_masked(row, depth - 1):
-                return True
-    return False
 
 
 def _open_arrow(X: Any) -> tuple[RawArray, NDArray[np.int64]] | None:
@@ -359,13 +320,13 @@ def _read_array(
     """Read sequences of equal length from one array."""
     shape = raw.shape
     if raw.ndim == 0:
-        report.add("scalars", f"{report.name} is {_describe(raw[()])}, not an array", advice=_ACCEPTED)
+        report.add("scalars", f"{report.name} is {describe(raw[()])}, not an array", advice=_ACCEPTED)
     elif shape[0] == 0:
         report.add("empty batch", f"{report.name} holds no sequences (shape {shape})", advice=_ACCEPTED)
-    elif raw.ndim == 1 and _float_dtype(raw.dtype) is None:
-        _file_dtype(report, report.name, raw.dtype)
+    elif raw.ndim == 1 and float_dtype(raw.dtype) is None:
+        file_dtype(report, report.name, raw.dtype)
     elif raw.ndim == 1:
-        _file_single(report, shape[0])
+        file_single(report, shape[0])
     elif raw.ndim > 3:
         text = f"{report.name} has {raw.ndim} dimensions (shape {shape}), expected 2 or 3"
         report.add("shape", text, advice=_ACCEPTED)
@@ -394,7 +355,7 @@ def _read_list(
         report.add("empty batch", f"{report.name} holds no sequences", advice=_ACCEPTED)
         raise report.error()
     if all(isinstance(item, (numbers.Number, np.bool_)) for item in items):
-        _file_single(report, len(items))
+        file_single(report, len(items))
         raise report.error()
     indices: list[int] = []
     arrays: list[RawArray] = []
@@ -411,12 +372,12 @@ def _read_item(report: ProblemReport, item: Any, index: int, channels_first: boo
     subject = f"sequence {index}"
     try:
         raw = _open_array(item)
-    except _UnreadableError as unreadable:
+    except UnreadableError as unreadable:
         unreadable.file(report, subject, index)
         return None
     shape = raw.shape
     if raw.ndim == 0:
-        text = f"{subject} is {_describe(raw[()])}, not an array"
+        text = f"{subject} is {describe(raw[()])}, not an array"
         report.add("scalars", text, position=index, advice=_ACCEPTED)
         return None
     if raw.ndim > 2:
@@ -433,146 +394,10 @@ def _read_item(report: ProblemReport, item: Any, index: int, channels_first: boo
         return None
     if type(steps) is np.ndarray and steps.dtype.kind in "biuf" and steps.dtype.isbuiltin != 2:
         return steps  # nothing to check: spare long lists the set-up
-    return _check_numbers(report, steps, np.array([0, len(steps)]), np.array([index]), subject)
+    return check_numbers(report, steps, np.array([0, len(steps)]), np.array([index]), subject)
 
 
 _DROP_EMPTY = "drop empty sequences, and their labels"
-
-
-def _file_single(report: ProblemReport, length: int) -> None:
-    report.add(
-        "single sequence",
-        f"{report.name} is one sequence of {length} numbers, not a collection of sequences",
-        advice=f"pass a single sequence as {report.name}[None, :], or in a list: [{report.name}]",
-    )
-
-
-def _check_numbers(
-    report: ProblemReport,
-    raw: RawArray,
-    offsets: NDArray[np.int64],
-    sequences: NDArray[np.intp] | None,
-    subject: str,
-) -> RawArray | None:
-    """Return steps (S, m) of any dtype as real numbers, or None if their dtype is hopeless.
-
-    Cells that are masked or no numbers are filed and replaced by 0, so that the search for problems goes on
-    in the others. `sequences` are the user's indices, 0, 1, ... if None; `subject` is the name of the whole.
-    """
-    if raw.dtype.kind != "O" and _float_dtype(raw.dtype) is None:
-        _file_dtype(report, subject, raw.dtype, -1 if sequences is None else int(sequences[0]))
-        return None
-    if isinstance(raw, np.ma.MaskedArray):
-        masked = np.broadcast_to(raw.mask, raw.shape)  # a lone False if nothing is masked
-        raw = np.asarray(raw)
-        if masked.any():
-            _file_cells(report, "masked", "masked value", masked, offsets, sequences)
-            report.advise(_UNMASK)
-            raw = np.where(masked, np.zeros((), dtype=raw.dtype), raw)
-    if raw.dtype.kind == "O":
-        return _numbers_from_objects(report, raw, offsets, sequences)
-    if raw.dtype.isbuiltin == 2:  # bfloat16 and its kin, which mix with nothing
-        return raw.astype(_float_dtype(raw.dtype))
-    return raw
-
-
-def _numbers_from_objects(
-    report: ProblemReport, cells: RawArray, offsets: NDArray[np.int64], sequences: NDArray[np.intp] | None
-) -> RawArray:
-    """Return objects (S, m) as float64, filing those that are not real numbers or have no float64."""
-    floats = np.zeros(cells.shape)
-    wrong = np.zeros(cells.shape, dtype=bool)
-    too_large = np.zeros(cells.shape, dtype=bool)
-    with np.errstate(all="ignore"):
-        for position, cell in enumerate(cells.flat):
-            where = divmod(position, cells.shape[1])
-            if not _is_real(cell):
-                wrong[where] = True
-                continue
-            try:
-                floats[where] = float(cell)
-            except OverflowError:
-                too_large[where] = True
-            except Exception:  # a signalling NaN, or a foreign number type with its own ideas
-                wrong[where] = True
-    if wrong.any():
-        _file_cells(report, "not numbers", "value that is no real number", wrong, offsets, sequences, cells)
-        report.advise(f"{_NUMBERS_ONLY}; missing values are imputed or their steps dropped")
-    if too_large.any():
-        _file_cells(report, "not finite", "value too large for float64", too_large, offsets, sequences)
-        report.advise("rescale the values")
-    return floats
-
-
-def _is_real(cell: object) -> bool:
-    if type(cell) in _PLAIN_NUMBERS:
-        return True
-    return isinstance(cell, (numbers.Real, Decimal, np.bool_)) and not _is_duration(cell)
-
-
-def _is_duration(cell: object) -> bool:
-    return isinstance(cell, np.timedelta64)  # which NumPy derives from its integers
-
-
-def _file_cells(
-    report: ProblemReport,
-    kind: str,
-    what: str,
-    marked: NDArray[np.bool_],
-    offsets: NDArray[np.int64],
-    sequences: NDArray[np.intp] | None,
-    cells: RawArray | None = None,
-) -> None:
-    """File one problem per sequence with marked cells (S, m); describe the first if `cells` are given."""
-    found = locate(marked, offsets)
-    counts = found.tally(marked[found.rows])
-    names = found.sequences if sequences is None else sequences[found.sequences]
-    for entry, sequence in enumerate(names[: report.LINE_LIMIT].tolist()):
-        cell = ""
-        if cells is not None:
-            row = found.rows[found.groups[entry]]
-            cell = f" ({_describe(cells[row, found.channels[entry]])})"
-        place = found.place(entry, marked.shape[1])
-        tally = f"a {what}{cell} at" if counts[entry] == 1 else f"{counts[entry]} times a {what}, first{cell} at"
-        report.add(kind, f"sequence {sequence} has {tally} {place}", position=sequence)
-    report.count_further(kind, len(names) - report.LINE_LIMIT)
-
-
-def _float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype in which numbers of a dtype are kept, None if it holds no real numbers."""
-    if dtype.kind in "biu":
-        return np.dtype(np.float64)
-    if dtype.kind == "f":
-        return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
-    if dtype.isbuiltin == 2 and ("float" in dtype.name or "int" in dtype.name):  # registered by ml_dtypes
-        return np.dtype(np.float32 if "float" in dtype.name else np.float64)
-    return None
-
-
-def _file_dtype(report: ProblemReport, subject: str, dtype: np.dtype[Any], position: int = -1) -> None:
-    held, advice = {
-        "c": ("complex numbers", "pass real and imaginary parts as two channels"),
-        "M": ("dates", "pass times as numbers, seconds since the first step for instance"),
-        "m": ("time differences", "divide by a unit, np.timedelta64(1, 's') for instance"),
-    }.get(dtype.kind, ("strings" if dtype.kind in "UST" else "no real numbers", _NUMBERS_ONLY))
-    text = f"{subject} holds {held} (dtype {dtype})"
-    report.add("not numbers", text[:200], position=position, advice=advice)
-
-
-def _file_channels(report: ProblemReport, members: dict[int, NDArray[np.intp]]) -> None:
-    """File that sequences disagree; `members` maps numbers of channels to the sequences that have them."""
-    parts = []
-    for n_channels, sequences in sorted(members.items(), key=lambda item: -len(item[1])):
-        listed = ", ".join(map(str, sequences[:5].tolist()))
-        rest = f" and {len(sequences) - 5} more" if len(sequences) > 5 else ""
-        parts.append(f"{n_channels} in sequence{'s' if len(sequences) > 1 else ''} {listed}{rest}")
-    shown = "; ".join(parts[:5]) + (f"; and {len(parts) - 5} other numbers" if len(parts) > 5 else "")
-    report.add(
-        "channels",
-        f"{report.name} mixes different numbers of channels: {shown}",
-        advice="give every sequence the same channels; as_batch reads (T_i, m) with time first, "
-        "SequenceBatch.from_aeon reads (m, T_i)",
-    )
 
 
 # ---- Seal: from real numbers to a batch --------------------------------------------------------------------
@@ -582,8 +407,8 @@ def _check_and_seal(
     report: ProblemReport, raw: RawArray, offsets: NDArray[np.int64], target: np.dtype[Any] | None
 ) -> SequenceBatch:
     """Turn raw steps (S, m) of all sequences into the batch, or raise."""
-    steps = _check_numbers(report, raw, offsets, None, report.name)
-    batch = None if steps is None else _seal(report, [steps], offsets, None, target or _float_dtype(steps.dtype))
+    steps = check_numbers(report, raw, offsets, None, report.name)
+    batch = None if steps is None else _seal(report, [steps], offsets, None, target or float_dtype(steps.dtype))
     if batch is None:
         raise report.error()
     return batch
@@ -597,9 +422,9 @@ def _join_and_seal(
     for position, steps in enumerate(arrays):
         members.setdefault(steps.shape[1], []).append(position)
     if len(members) > 1:
-        _file_channels(report, {width: indices[positions] for width, positions in members.items()})
+        file_channels(report, {width: indices[positions] for width, positions in members.items()})
     if target is None and arrays:
-        target = np.result_type(*{_float_dtype(steps.dtype) for steps in arrays})
+        target = np.result_type(*{float_dtype(steps.dtype) for steps in arrays})
     batch = None
     for positions in members.values():  # one group, unless problems are being gathered from each
         group = [arrays[position] for position in positions]
