@@ -306,3 +306,18 @@ def test_everything_promised_is_there():
 def test_examples_in_docstrings(module):
     result = doctest.testmod(importlib.import_module(f"rntk.{module}"))
     assert result.failed == 0
+
+
+def test_svc_takes_a_ragged_list_as_it_is():
+    rng = np.random.default_rng(8)
+    labels = np.arange(24) % 2
+    X = [rng.standard_normal(rng.integers(5, 15)) + 1.5 * label for label in labels]
+    model = SVC(kernel=RNTK(sigma_b=0.1), C=10.0).fit(X, labels)
+    np.testing.assert_array_equal(model.predict(X), labels)
+    np.testing.assert_allclose(
+        model.decision_function(X[:3]),
+        SVC(kernel="precomputed", C=10.0)
+        .fit(RNTK(sigma_b=0.1)(X, X), labels)
+        .decision_function(RNTK(sigma_b=0.1)(X[:3], X)),
+    )
+    assert cross_val_score(SVC(kernel=RNTK(sigma_b=0.1), C=10.0), X, labels, cv=3).mean() > 0.8
