@@ -104,7 +104,7 @@ class _Pair:
             np.array([0, len(x.values), len(x.values) + len(y.values)]),
         )
         path = walk(architecture, joint)
-        units = unit_parts(architecture, joint, path)
+        units = unit_parts(architecture, joint, path, with_bias=True)
         marks = architecture.activation.marks(path.q, path.moments, slopes=True, tolerance=1e-13)
         with np.errstate(over="ignore"):
             psi = np.ldexp(np.sqrt(path.moments.square[-1]), path.exponent[-1])

@@ -32,7 +32,7 @@ class Units:
     recurrent : (L, S), ψ[t-1]/√q: the norm of the recurrent state relative to the pre-activation; γ = σ_w × it.
     below : (L, S), ψ[l-1]/√q; η = σ_u × it. Zero in the first layer.
     inputs : (m, S), x/√q of the first layer; x̂ = σ_u/√m × it.
-    bias : (L, S), 1/√q; b̂ = σ_b × it.
+    bias : (L, S), 1/√q; b̂ = σ_b × it. Zero where it wasn't asked for.
     """
 
     recurrent: Array
@@ -41,15 +41,21 @@ class Units:
     bias: Array
 
 
-def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk) -> Units:
-    """Divide what flows into each pre-activation by that pre-activation's own deviation."""
+def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk, *, with_bias: bool = False) -> Units:
+    """Divide what flows into each pre-activation by that pre-activation's own deviation.
+
+    1/√q (`bias`) is filled in where a network has biases, or on request (`with_bias`).
+    """
+    with_bias = with_bias or any(sigma > 0 for sigma in architecture.sigma_b)
     # Without input weights the input takes no part, however large.
     x = batch.values.astype(np.float64, copy=False) if architecture.sigma_u[0] > 0 else np.zeros(batch.values.shape)
     recurrent, below, bias = (np.zeros(walk.q.shape) for _ in range(3))
     inputs = np.zeros(x.shape[::-1])
     compiled = compile_function(_unit_parts, _UNITS_SIGNATURE)
     sigma_h = np.asarray(architecture.sigma_h)
-    compiled(batch.offsets, x, sigma_h, walk.q, walk.moments.square, walk.exponent, recurrent, below, inputs, bias)
+    compiled(
+        batch.offsets, x, sigma_h, walk.q, walk.moments.square, walk.exponent, recurrent, below, inputs, bias, with_bias
+    )
     return Units(recurrent, below, inputs, bias)
 
 
@@ -98,7 +104,14 @@ _table = types.Array(types.float64, 2, "C")
 _vector = types.Array(types.float64, 1, "C")
 _counts = types.Array(types.int64, 2, "C")
 _UNITS_SIGNATURE = types.void(
-    _offsets, types.Array(types.float64, 2, "C", readonly=True), _vector, _table, _table, _counts, *(_table,) * 4
+    _offsets,
+    types.Array(types.float64, 2, "C", readonly=True),
+    _vector,
+    _table,
+    _table,
+    _counts,
+    *(_table,) * 4,
+    types.boolean,
 )
 _SELF_SIGNATURE = types.void(_offsets, *(_table,) * 5, _counts)
 _RATES_SIGNATURE = types.void(_offsets, *(_table,) * 4, *(_vector,) * 4, _table)
@@ -121,6 +134,7 @@ def _unit_parts(
     below: Any,
     inputs: Any,
     bias: Any,
+    with_bias: bool,
 ) -> None:
     for i in range(offsets.size - 1):
         for layer in range(q.shape[0]):
@@ -130,8 +144,8 @@ def _unit_parts(
                 if q[layer, t] > 0:
                     over = 1 / math.sqrt(q[layer, t])
                     recurrent[layer, t] = _shifted(before * over, before_exponent - e)
-                    # A bias keeps variances from being tiny; without one this number is only multiplied by zero.
-                    bias[layer, t] = _shifted(over, min(-e, 500))
+                    if with_bias:
+                        bias[layer, t] = _shifted(over, -e)
                     if layer > 0:
                         psi = math.sqrt(square[layer - 1, t])
                         below[layer, t] = _shifted(psi * over, exponent[layer - 1, t] - e)

@@ -44,8 +44,9 @@ class Walk:
 def walk(architecture: Architecture, batch: SequenceBatch) -> Walk:
     """Carry the self-covariance of every sequence of `batch` through the network (theory.md (5))."""
     x = batch.values.astype(np.float64, copy=False)
-    # |x|²/m as mantissa and exponent, so that inputs up to the largest float are fine; ordinary ones need none.
-    size = np.zeros(len(x), dtype=np.int64)
+    # |x|²/m as mantissa and exponent, so that inputs up to the largest float are fine; ordinary ones have no exponent.
+    # Memory that is never touched costs nothing: this pass is as much about pages as about arithmetic.
+    size = np.empty(0, dtype=np.int64)
     if not 1e-100 < max(x.max(), -x.min()) < 1e100:
         size = np.frexp(np.abs(x).max(axis=1))[1].astype(np.int64)
         x = np.ldexp(x, -size[:, None])
@@ -59,7 +60,8 @@ def walk(architecture: Architecture, batch: SequenceBatch) -> Walk:
         unit = float(activation.square(np.ones(1))[0])
         compiled(input_square, size, batch.offsets, *squares, unit, q, exponent)
         return Walk(q, exponent, _flat_moments(activation, q))
-    input_square = np.ldexp(input_square, 2 * size)
+    if size.size:
+        input_square = np.ldexp(input_square, 2 * size)
     _walk_any(activation, input_square, batch, squares, q)
     return Walk(q, exponent, _flat_moments(activation, q))
 
@@ -106,7 +108,7 @@ def _walk_homogeneous(
         for layer in range(depth):
             state[layer], state_exponent[layer] = sh2[layer], 0
         for t in range(offsets[i], offsets[i + 1]):
-            below, below_exponent = input_square[t], input_exponent[t]
+            below, below_exponent = input_square[t], input_exponent[t] if input_exponent.size > 0 else 0
             for layer in range(depth):
                 recurrent, bottom, bias = sw2[layer] * state[layer], su2[layer] * below, sb2[layer]
                 # All three parts on the largest exponent; what underflows there is below rounding.
@@ -126,8 +128,11 @@ def _walk_homogeneous(
                         total = math.ldexp(total, -2 * shift)
                         e += shift
                     q[layer, t] = total
-                    exponent[layer, t] = e
-                below, below_exponent = unit_square * q[layer, t], exponent[layer, t]
+                    if e != 0:
+                        exponent[layer, t] = e
+                else:
+                    total, e = 0.0, 0
+                below, below_exponent = unit_square * total, e
                 state[layer], state_exponent[layer] = below, below_exponent
 
 
