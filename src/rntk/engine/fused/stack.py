@@ -118,7 +118,7 @@ def build_stack(
         path.q,
         path.moments,
         slopes=len(directions) > 0,
-        tolerance=1e-7 if dtype == np.float32 else 1e-13,
+        tolerance=1e-13,
         least=least_marks,
     )
     for layer in range(depth):
