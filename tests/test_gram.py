@@ -11,8 +11,8 @@ import pytest
 
 from rntk import RNTK
 from rntk.gram import assemble
-from rntk.gram.assemble import count_threads, run_in_threads
 from rntk.gram.progress import progress_bar
+from rntk.threads import count_threads, run_in_threads
 
 
 def test_every_item_runs_once_and_progress_adds_up():

@@ -51,7 +51,7 @@ def processor_name() -> str:
 
 def describe_threads() -> str:
     """Threads a kernel takes unless told otherwise, and the cores of the machine."""
-    from ..gram.assemble import count_threads
+    from ..threads import count_threads
 
     return f"{count_threads(None)} of {os.cpu_count()} cores"
 

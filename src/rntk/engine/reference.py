@@ -125,6 +125,7 @@ class ReferenceProblem:
         directions: list[Direction],
         dtype: np.dtype[Any],
         normalizers: tuple[Scale | None, Scale | None] = (None, None),
+        threads: int = 1,
     ) -> None:
         self.architecture, self.directions, self.dtype = architecture, directions, dtype
         self.X, self.Y = X, X if Y is None else Y
@@ -174,7 +175,9 @@ class ReferenceProblem:
         return here.nngp, here.ntk, gradient
 
 
-def self_kernels(architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any]) -> tuple[Scale, Scale]:
+def self_kernels(
+    architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any], threads: int = 1
+) -> tuple[Scale, Scale]:
     """(nngp, ntk) on the diagonal of the Gram matrix."""
     tables = [
         read_out(architecture, pair_tables(architecture, x, x, same=True))

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -16,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..compiled import compile_function
 from ..engine import Block, Problem
+from ..threads import count_threads, run_in_threads
 from .progress import progress_bar
 
 
@@ -26,16 +23,6 @@ class Grams:
     nngp: NDArray[Any]
     ntk: NDArray[Any]
     gradient: NDArray[Any]
-
-
-def count_threads(n_jobs: int | None) -> int:
-    """Threads for `n_jobs`: None is every core this process may use, negative counts back from all, as in joblib."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None:
-        return available
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a non-zero integer or None, not {n_jobs!r}")
-    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
 
 
 def run_tiles(
@@ -67,48 +54,12 @@ def run_tiles(
     # The largest first: what is left over at the end is small, and all threads finish together.
     tiles = sorted(problem.tiles, key=lambda tile: -tile.cost)
     with progress_bar(title, sum(tile.cost for tile in tiles), progress) as advance:
-        run_in_threads(finish, tiles, min(count_threads(n_jobs), len(tiles)), advance)
+        run_in_threads(finish, tiles, count_threads(n_jobs), advance)
     return Grams(nngp, ntk, np.moveaxis(gradient, 0, 2))
 
 
 def _index(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     return block.row_index, block.column_index, block.valid
-
-
-def run_in_threads(
-    work: Callable[[Any], float], items: list[Any], threads: int, advance: Callable[[float], None]
-) -> None:
-    """work(item) for every item; `advance` is told each result. An error or an interrupt stops what has not begun.
-
-    Workers take items themselves: with a future per item, the bookkeeping of the waiting thread would cost more
-    than small tiles do.
-    """
-    waiting, lock, stop = iter(items), Lock(), Event()
-
-    def worker() -> None:
-        while not stop.is_set():
-            with lock:
-                item = next(waiting, None)
-            if item is None:
-                return
-            try:
-                done = work(item)
-            except BaseException:
-                stop.set()
-                raise
-            with lock:
-                advance(done)
-
-    if threads <= 1:
-        worker()
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="rntk") as pool:
-        futures = [pool.submit(worker) for _ in range(threads)]
-        try:
-            for future in futures:
-                future.result()
-        finally:
-            stop.set()
 
 
 @cache

@@ -14,6 +14,7 @@ from ..engine import Engine, Scale, load_engine, scales
 from ..errors import KernelOverflowError
 from ..gram import Grams, run_tiles
 from ..sequences import SequenceBatch
+from ..threads import count_threads
 
 Array = NDArray[Any]
 
@@ -142,7 +143,9 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
                 scale if scale is None or at is None else scales.take(scale, at)
                 for scale, at in zip(normalizers, order, strict=True)
             )
-            problem = engine.make_problem(architecture, *ends, directions or [], dtype, turned)
+            problem = engine.make_problem(
+                architecture, *ends, directions or [], dtype, turned, threads=count_threads(self.n_jobs)
+            )
             grams = run_tiles(
                 problem,
                 n_jobs=self.n_jobs,
@@ -172,10 +175,10 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         return grams
 
     def _self_kernels(self, engine: Engine, architecture: Architecture, batch: SequenceBatch) -> tuple[Scale, Scale]:
-        dtype = self._dtype()
-        total = engine.self_kernels(architecture, batch, dtype)
+        dtype, threads = self._dtype(), count_threads(self.n_jobs)
+        total = engine.self_kernels(architecture, batch, dtype, threads)
         if self._reads_both_ways:
-            back = engine.self_kernels(architecture, batch.reversed(), dtype)
+            back = engine.self_kernels(architecture, batch.reversed(), dtype, threads)
             at = _flip(architecture, batch)
             total = tuple(  # type: ignore[assignment]
                 scales.add(a, b if at is None else scales.take(b, at)) for a, b in zip(total, back, strict=True)

@@ -9,22 +9,24 @@ from numpy.typing import NDArray
 
 from ...architecture import Architecture
 from ...sequences import SequenceBatch
+from ...threads import run_in_threads
 from .. import scales
-from ..tiles import Scale
+from ..tiles import Scale, Tile
 from .problem import FusedProblem
-from .stack import build_stack, top_exponents
 from .units import self_tangents, unit_parts
 from .walk import walk
 
 Array = NDArray[np.float64]
 
 
-def self_kernels(architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any]) -> tuple[Scale, Scale]:
+def self_kernels(
+    architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any], threads: int = 1
+) -> tuple[Scale, Scale]:
     """(nngp, ntk) on the diagonal of the Gram matrix, one per sequence; per step for `sequence`."""
     if architecture.readout == "mean":
-        return _mean(architecture, batch, dtype)
-    path = walk(architecture, batch)
-    theta, exponent = self_tangents(architecture, batch, path, unit_parts(architecture, batch, path))
+        return _mean(architecture, batch, threads)
+    path = walk(architecture, batch, threads)
+    theta, exponent = self_tangents(architecture, batch, path, unit_parts(architecture, batch, path, threads))
     at = batch.offsets[1:] - 1 if architecture.readout == "last" else np.arange(len(batch.values))
     square, slope = path.moments.square[-1, at], path.moments.slope[-1, at]
     shift = exponent[-1, at]
@@ -36,15 +38,19 @@ def self_kernels(architecture: Architecture, batch: SequenceBatch, dtype: np.dty
     return Scale(variance * square, scale), scales.add(own, tangent)
 
 
-def _mean(architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any]) -> tuple[Scale, Scale]:
+def _mean(architecture: Architecture, batch: SequenceBatch, threads: int) -> tuple[Scale, Scale]:
     """The whole (t, s) table of every sequence with itself, summed with the scale of its weights taken out."""
-    top = top_exponents(build_stack(architecture, batch, dtype, []), batch)
-    unscaled = Scale(np.ones(len(batch)), -top)
-    problem = FusedProblem(
-        architecture, batch, None, [], np.dtype(np.float64), (unscaled, unscaled), self_pairs_only=True
-    )
+    problem = FusedProblem(architecture, batch, None, [], np.dtype(np.float64), self_pairs_only=True, threads=threads)
     nngp, ntk = np.empty(len(batch)), np.empty(len(batch))
-    for tile in problem.tiles:
+    exponent = np.empty(len(batch), dtype=np.int64)
+    exponent[problem.left.order] = 2 * problem.left.value_scale.exponent
+    # The scales stay apart: the tables are summed as if they had none.
+    problem.left = problem.right = problem.left.without_exponents()
+
+    def finish(tile: Tile) -> float:
         block = problem.compute(tile)
         nngp[block.row_index], ntk[block.row_index] = block.nngp[:, 0], block.ntk[:, 0]
-    return Scale(nngp, 2 * top), Scale(ntk, 2 * top)
+        return tile.cost
+
+    run_in_threads(finish, problem.tiles, threads)
+    return Scale(nngp, exponent), Scale(ntk, exponent)

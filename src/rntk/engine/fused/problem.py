@@ -7,7 +7,8 @@ vector lane idles on padding. Each side is packed into panels that stay in cache
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...architecture import Architecture, Direction
 from ...compiled import compile_function
 from ...sequences import SequenceBatch
 from ..tiles import Block, Scale, Tile
-from .memory import LANES, aligned_zeros, padded
+from .memory import LANES, aligned_zeros, padded, scratch
 from .stack import Stack, build_stack, top_exponents
 from .sweep import LAST, MEAN, SEQUENCE, compiled_sweep, work_size
 
@@ -65,6 +66,17 @@ class Side:
     value_scale: Scale
     tangent_scale: Scale
 
+    def packed(self) -> Side:
+        """The same side once its rows lie in panels: without them."""
+        return replace(self, stack=replace(self.stack, rows=np.empty((0, 0))))
+
+    def without_exponents(self) -> Side:
+        """The same side with mantissas only, for a caller that keeps the exponents itself."""
+        value, tangent = (
+            Scale(scale.mantissa, np.zeros_like(scale.exponent)) for scale in (self.value_scale, self.tangent_scale)
+        )
+        return replace(self, value_scale=value, tangent_scale=tangent)
+
 
 def make_side(
     architecture: Architecture,
@@ -73,19 +85,20 @@ def make_side(
     directions: list[Direction],
     normalizer: Scale | None,
     least_marks: int = 0,
+    threads: int = 1,
+    empty: Callable[..., NDArray[Any]] = np.empty,
 ) -> Side:
     """Sort, walk and stack a batch. `normalizer` (per row of the Gram matrix) multiplies every kernel value."""
     order = np.argsort(-batch.lengths, kind="stable")
     batch = batch.take(order) if (np.diff(order) != 1).any() else batch
-    stack = build_stack(architecture, batch, dtype, directions, least_marks)
+    stack = build_stack(architecture, batch, dtype, directions, least_marks, threads, empty)
     if architecture.readout == "mean":
         # The weights already hold ψ but for one exponent per sequence; the mean divides by the length.
         top = top_exponents(stack, batch)
         value = tangent = Scale(1.0 / batch.lengths, top)
     else:
-        at = batch.offsets[1:] - 1 if architecture.readout == "last" else np.arange(len(batch.values))
-        value = Scale(stack.mantissa[at], stack.exponent[at])
-        tangent = Scale(stack.mantissa[at], stack.exponent[at] + stack.tangent_exponent[at])
+        value = Scale(stack.mantissa, stack.exponent)
+        tangent = Scale(stack.mantissa, stack.exponent + stack.tangent_exponent)
     if normalizer is not None:
         at = gram_index(order, architecture, batch)
         by = Scale(normalizer.mantissa[at], normalizer.exponent[at])
@@ -117,6 +130,7 @@ class FusedProblem:
         normalizers: tuple[Scale | None, Scale | None] = (None, None),
         self_pairs_only: bool = False,
         tile_steps: float = TILE_STEPS,
+        threads: int = 1,
     ) -> None:
         self.architecture = architecture
         self.directions = directions
@@ -131,33 +145,50 @@ class FusedProblem:
         # lose 1e-7 per step in single precision, which a long sequence near criticality makes 1e-3.
         self._working = dtype = dtype if architecture.activation.homogeneous else np.dtype(np.float64)
         self.symmetric = Y is None
-        self.left = self.right = make_side(architecture, X, dtype, directions, normalizers[0])
-        if Y is not None:
-            # An expansion may need more orders on one side: both take the larger number.
-            marks = self.left.stack.layout.n_marks
-            self.right = make_side(architecture, Y, dtype, directions, normalizers[1], marks)
-            if self.right.stack.layout.n_marks > marks:
-                marks = self.right.stack.layout.n_marks
-                self.left = make_side(architecture, X, dtype, directions, normalizers[0], marks)
-        self._left_index = gram_index(self.left.order, architecture, self.left.batch)
-        self._right_index = gram_index(self.right.order, architecture, self.right.batch)
-        self.shape = (len(self._left_index), len(self._right_index))
         self._by_step = architecture.readout != "last"
         self._parameters = architecture.activation.parameters.astype(dtype)
         self._lanes = architecture.activation.lanes(dtype)
         self._rescale = compiled_rescale(dtype)
         self._sweep = compiled_sweep(dtype)
-        width = PANEL_BYTES // dtype.itemsize
-        # A width of one puts every sequence into a panel of its own.
-        right_width = 1 if self_pairs_only else width
-        self._right_panels = pack_panels(self.right, right_width, by_step=self._by_step)
-        if self._by_step:
-            self._left_panels = pack_panels(self.left, 32, by_step=False, align_end=False)
-        elif Y is None:
-            self._left_panels = self._right_panels
-        else:
-            self._left_panels = pack_panels(self.left, width, by_step=False)
+        with scratch() as empty:
+            sides = self._make_sides(X, Y, directions, normalizers, threads, empty)
+            self._left_panels, self._right_panels = self._pack(*sides, 1 if self_pairs_only else None)
+        self.left, self.right = (side.packed() for side in sides)
+        self._left_index = gram_index(self.left.order, architecture, self.left.batch)
+        self._right_index = gram_index(self.right.order, architecture, self.right.batch)
+        self.shape = (len(self._left_index), len(self._right_index))
         self.tiles = self._plan_self() if self_pairs_only else self._plan(tile_steps)
+
+    def _make_sides(
+        self,
+        X: SequenceBatch,
+        Y: SequenceBatch | None,
+        directions: list[Direction],
+        normalizers: tuple[Scale | None, Scale | None],
+        threads: int,
+        empty: Callable[..., NDArray[Any]],
+    ) -> tuple[Side, Side]:
+        def make(batch: SequenceBatch, which: int, marks: int = 0) -> Side:
+            return make_side(
+                self.architecture, batch, self._working, directions, normalizers[which], marks, threads, empty
+            )
+
+        left = make(X, 0)
+        if Y is None:
+            return left, left
+        # An expansion may need more orders on one side: both take the larger number.
+        marks = left.stack.layout.n_marks
+        right = make(Y, 1, marks)
+        more = right.stack.layout.n_marks
+        return (make(X, 0, more) if more > marks else left), right
+
+    def _pack(self, left: Side, right: Side, right_width: int | None) -> tuple[list[Panel], list[Panel]]:
+        """Panels of both sides; a width of one puts every sequence into a panel of its own."""
+        width = PANEL_BYTES // self._working.itemsize
+        right_panels = pack_panels(right, right_width or width, by_step=self._by_step)
+        if self._by_step:
+            return pack_panels(left, 32, by_step=False, align_end=False), right_panels
+        return right_panels if self.symmetric else pack_panels(left, width, by_step=False), right_panels
 
     def _plan(self, tile_steps: float) -> list[Tile]:
         """Rectangles of about `tile_steps` pair-steps; on and above the diagonal where that is all there is."""
@@ -239,8 +270,7 @@ class FusedProblem:
         if readout == "last":
             V, Q = value[:, :, 0, : len(columns)], tangent[:, :, 0, : len(columns)]
             i, j = rows, columns
-            rate_i = norm_rates_left[:, left.batch.offsets[1:] - 1]
-            rate_j = norm_rates_right[:, right.batch.offsets[1:] - 1]
+            rate_i, rate_j = norm_rates_left, norm_rates_right
         elif readout == "mean":
             V, Q = self._sum_lanes(panel, value, 0), self._sum_lanes(panel, tangent, 1)
             i, j = rows, columns
@@ -391,7 +421,7 @@ def compiled_rescale(dtype: np.dtype[Any]) -> Any:
 
 def pack_panels(side: Side, width: int, *, by_step: bool, align_end: bool = True) -> list[Panel]:
     """Cut a sorted side into panels of about `width` lanes (sequences, or steps) and transpose them into lanes."""
-    lengths, offsets = side.batch.lengths, side.batch.offsets
+    lengths = side.batch.lengths
     size = lengths + 1 if by_step else np.ones_like(lengths)
     # As many panels as the width demands, all of about the same size: a narrow last one would waste its vectors.
     total = int(size.sum())
@@ -402,23 +432,29 @@ def pack_panels(side: Side, width: int, *, by_step: bool, align_end: bool = True
         while end < len(lengths) and (end == begin or lanes + size[end] <= width):
             lanes += int(size[end])
             end += 1
-        first = LANES if by_step else 0
-        starts = np.concatenate([[0], np.cumsum(size[begin:end])[:-1]]).astype(np.int64) + max(first - 1, 0)
-        own = np.ascontiguousarray(lengths[begin:end])
-        steps, width_used = (1 if by_step else int(own[0])), padded(lanes + first)
-        array = aligned_zeros((steps, len(side.stack.rows), width_used), side.stack.rows.dtype)
-        lane_steps = np.empty(0, np.int64)
-        if by_step:
-            lane_steps = np.full(width_used, -1, dtype=np.int64)
-            for start, length, offset in zip(starts, own, offsets[begin:end], strict=True):
-                array[0, :, start + 1 : start + 1 + length] = side.stack.rows[:, offset : offset + length]
-                lane_steps[start + 1 : start + 1 + length] = np.arange(length)
-        else:
-            compiled_transpose(array.dtype)(side.stack.rows, offsets[begin:end].copy(), own, align_end, array)
-            own = np.concatenate([own, np.full(width_used - lanes, own[-1])])
-        panels.append(Panel(array, begin, end, first, own, starts, lane_steps))
+        panels.append(_pack(side, begin, end, by_step=by_step, align_end=align_end))
         begin = end
     return panels
+
+
+def _pack(side: Side, begin: int, end: int, *, by_step: bool, align_end: bool) -> Panel:
+    """The panel of sequences `begin` to `end`."""
+    own, offsets = np.ascontiguousarray(side.batch.lengths[begin:end]), side.batch.offsets[begin:end].copy()
+    size = own + 1 if by_step else np.ones_like(own)
+    first = LANES if by_step else 0
+    starts = np.concatenate([[0], np.cumsum(size)[:-1]]).astype(np.int64) + max(first - 1, 0)
+    steps, lanes = (1 if by_step else int(own[0])), int(size.sum())
+    width = padded(lanes + first)
+    array = aligned_zeros((steps, len(side.stack.rows), width), side.stack.rows.dtype)
+    lane_steps = np.full(width if by_step else 0, -1, dtype=np.int64)
+    if by_step:
+        for start, length, offset in zip(starts, own, offsets, strict=True):
+            array[0, :, start + 1 : start + 1 + length] = side.stack.rows[:, offset : offset + length]
+            lane_steps[start + 1 : start + 1 + length] = np.arange(length)
+    else:
+        compiled_transpose(array.dtype)(side.stack.rows, offsets, own, align_end, array)
+        own = np.concatenate([own, np.full(width - lanes, own[-1])])
+    return Panel(array, begin, end, first, own, starts, lane_steps)
 
 
 @cache

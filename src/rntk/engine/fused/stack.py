@@ -6,6 +6,7 @@ in single precision, nothing after it recomputes. `Layout` says which rows are w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -56,9 +57,10 @@ class Stack:
 
     Attributes
     ----------
-    mantissa, exponent : (S,), the norm ψ of the last layer's activation at every step, mantissa 2^exponent.
-    tangent_exponent : (S,), further powers of two taken out of Θ where it grows.
-    norm_rates : (P, S), d log ψ along each direction.
+    mantissa, exponent : the norm ψ of the last layer's activation, mantissa 2^exponent, at every step that is read
+        out: the last one of each sequence, or all.
+    tangent_exponent : likewise, further powers of two taken out of Θ where it grows.
+    norm_rates : (P, …), likewise, d log ψ along each direction.
     """
 
     rows: NDArray[Any]
@@ -83,8 +85,8 @@ class _Rows:
         self.count += len(block)
         return start
 
-    def write(self, steps: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        out, start = np.empty((self.count, steps), dtype=dtype), 0
+    def write(self, out: NDArray[Any]) -> NDArray[Any]:
+        start = 0
         for block, factor in self.blocks:
             np.multiply(block, factor, out=out[start : start + len(block)], casting="same_kind")
             start += len(block)
@@ -97,10 +99,12 @@ def build_stack(
     dtype: np.dtype[Any],
     directions: list[Direction],
     least_marks: int = 0,
+    threads: int = 1,
+    empty: Callable[..., NDArray[Any]] = np.empty,
 ) -> Stack:
-    """Everything about each sequence alone, in O(N T)."""
-    path = walk(architecture, batch)
-    units = unit_parts(architecture, batch, path)
+    """Everything about each sequence alone, in O(N T); `empty` says where it lies."""
+    path = walk(architecture, batch, threads, empty)
+    units = unit_parts(architecture, batch, path, threads, empty)
     depth, steps = path.q.shape
     scale = _tangent_scale(architecture, batch, path, units, dtype)
     plain = architecture.parameterization == "ntk" and scale is None
@@ -125,8 +129,9 @@ def build_stack(
         marks[layer] = rows.append(every[:, layer])
     rates, norm_rates = _rate_rows(rows, architecture, batch, path, units, directions)
 
-    psi = np.sqrt(path.moments.square[-1])
-    exponent, tangent_exponent = path.exponent[-1], scale[-1]
+    read = batch.offsets[1:] - 1 if architecture.readout == "last" else slice(None)
+    psi = np.sqrt(path.moments.square[-1, read])
+    exponent, tangent_exponent, norm_rates = path.exponent[-1, read], scale[-1, read], norm_rates[:, read]
     weights = -1
     if architecture.readout == "mean":
         top = _top_exponent(batch, psi, exponent, tangent_exponent)
@@ -147,7 +152,7 @@ def build_stack(
         rates=rates,
         weights=weights,
     )
-    return Stack(rows.write(steps, dtype), layout, psi, exponent, tangent_exponent, norm_rates)
+    return Stack(rows.write(empty((rows.count, steps), dtype)), layout, psi, exponent, tangent_exponent, norm_rates)
 
 
 def _tangent_scale(

@@ -8,17 +8,20 @@ tangent kernel with itself grows, and how its parts move along each hyperparamet
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import from_dtype, types
 from numpy.typing import NDArray
 
 from ...architecture import Architecture, Direction
 from ...compiled import compile_function, inlined
 from ...sequences import SequenceBatch
-from .walk import Walk
+from ...threads import run_in_threads
+from .walk import Walk, pieces
 
 Array = NDArray[np.float64]
 
@@ -41,20 +44,32 @@ class Units:
     bias: Array
 
 
-def unit_parts(architecture: Architecture, batch: SequenceBatch, walk: Walk, *, with_bias: bool = False) -> Units:
+def unit_parts(
+    architecture: Architecture,
+    batch: SequenceBatch,
+    walk: Walk,
+    threads: int = 1,
+    empty: Callable[..., Array] = np.empty,
+    *,
+    with_bias: bool = False,
+) -> Units:
     """Divide what flows into each pre-activation by that pre-activation's own deviation.
 
     1/√q (`bias`) is filled in where a network has biases, or on request (`with_bias`).
     """
     with_bias = with_bias or any(sigma > 0 for sigma in architecture.sigma_b)
     # Without input weights the input takes no part, however large.
-    x = batch.values.astype(np.float64, copy=False) if architecture.sigma_u[0] > 0 else np.zeros(batch.values.shape)
-    recurrent, below, bias = (np.zeros(walk.q.shape) for _ in range(3))
-    inputs = np.zeros(x.shape[::-1])
-    compiled = compile_function(_unit_parts, _UNITS_SIGNATURE)
+    x = batch.values if architecture.sigma_u[0] > 0 else np.zeros_like(batch.values)
+    # Memory that is never touched costs nothing: `below` and `bias` often aren't.
+    recurrent, below, bias = empty(walk.q.shape), np.zeros(walk.q.shape), np.zeros(walk.q.shape)
+    inputs = empty(x.shape[::-1])
+    compiled = _compiled_units(x.dtype)
     sigma_h = np.asarray(architecture.sigma_h)
-    compiled(
-        batch.offsets, x, sigma_h, walk.q, walk.moments.square, walk.exponent, recurrent, below, inputs, bias, with_bias
+    parts = (recurrent, below, inputs, bias)
+    run_in_threads(
+        lambda offsets: compiled(offsets, x, sigma_h, walk.q, walk.moments.square, walk.exponent, *parts, with_bias),
+        pieces(batch, threads),
+        threads,
     )
     return Units(recurrent, below, inputs, bias)
 
@@ -103,18 +118,16 @@ _offsets = types.Array(types.int64, 1, "C", readonly=True)
 _table = types.Array(types.float64, 2, "C")
 _vector = types.Array(types.float64, 1, "C")
 _counts = types.Array(types.int64, 2, "C")
-_UNITS_SIGNATURE = types.void(
-    _offsets,
-    types.Array(types.float64, 2, "C", readonly=True),
-    _vector,
-    _table,
-    _table,
-    _counts,
-    *(_table,) * 4,
-    types.boolean,
-)
 _SELF_SIGNATURE = types.void(_offsets, *(_table,) * 5, _counts)
 _RATES_SIGNATURE = types.void(_offsets, *(_table,) * 4, *(_vector,) * 4, _table)
+
+
+@cache
+def _compiled_units(dtype: np.dtype[Any]) -> Any:
+    """`_unit_parts` for inputs of `dtype`."""
+    x = types.Array(from_dtype(dtype), 2, "C", readonly=True)
+    signature = types.void(_offsets, x, _vector, _table, _table, _counts, *(_table,) * 4, types.boolean)
+    return compile_function(_unit_parts, signature)
 
 
 @inlined
@@ -151,7 +164,11 @@ def _unit_parts(
                         below[layer, t] = _shifted(psi * over, exponent[layer - 1, t] - e)
                     else:
                         for c in range(x.shape[1]):
-                            inputs[c, t] = _shifted(x[t, c], -e) * over
+                            inputs[c, t] = _shifted(np.float64(x[t, c]), -e) * over
+                else:
+                    recurrent[layer, t] = 0
+                    if layer == 0:
+                        inputs[:, t] = 0
                 before, before_exponent = math.sqrt(square[layer, t]), e
 
 

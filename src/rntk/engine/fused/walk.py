@@ -7,11 +7,14 @@ positively homogeneous networks grow or shrink without bound, so they are carrie
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import from_dtype, types
 from numpy.typing import NDArray
 
 from ...activations import Moments
@@ -19,10 +22,13 @@ from ...architecture import Architecture
 from ...compiled import compile_function, inlined
 from ...errors import KernelOverflowError
 from ...sequences import SequenceBatch
+from ...threads import run_in_threads
 
 Array = NDArray[np.float64]
 #: Variances beyond this are refused where no scale can be taken out: their squares and products must stay finite.
 LARGEST_VARIANCE = 1e60
+#: Fewer steps than this are not worth a thread of their own.
+PIECE_STEPS = 20_000
 
 
 @dataclass(frozen=True)
@@ -41,46 +47,60 @@ class Walk:
     moments: Moments
 
 
-def walk(architecture: Architecture, batch: SequenceBatch) -> Walk:
-    """Carry the self-covariance of every sequence of `batch` through the network (theory.md (5))."""
-    x = batch.values.astype(np.float64, copy=False)
+def walk(
+    architecture: Architecture, batch: SequenceBatch, threads: int = 1, empty: Callable[..., Array] = np.empty
+) -> Walk:
+    """Carry the self-covariance of every sequence of `batch` through the network (theory.md (5)).
+
+    `empty` says where the result lies.
+    """
+    x = batch.values
     # |x|²/m as mantissa and exponent, so that inputs up to the largest float are fine; ordinary ones have no exponent.
     # Memory that is never touched costs nothing: this pass is as much about pages as about arithmetic.
     size = np.empty(0, dtype=np.int64)
-    if not 1e-100 < max(x.max(), -x.min()) < 1e100:
+    if not 1e-100 < max(float(x.max()), -float(x.min())) < 1e100:
+        x = x.astype(np.float64, copy=False)
         size = np.frexp(np.abs(x).max(axis=1))[1].astype(np.int64)
         x = np.ldexp(x, -size[:, None])
-    input_square = np.einsum("tc,tc->t", x, x) / batch.n_channels
     squares = [np.square(getattr(architecture, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
     shape = (architecture.depth, len(x))
-    q, exponent = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    q, exponent = empty(shape), np.zeros(shape, dtype=np.int64)
     activation = architecture.activation
     if activation.homogeneous:
-        compiled = compile_function(_walk_homogeneous, _SIGNATURE, allocates=True)
+        square = empty(shape)
+        compiled = _compiled_walk(x.dtype)
         unit = float(activation.square(np.ones(1))[0])
-        compiled(input_square, size, batch.offsets, *squares, unit, q, exponent)
-        return Walk(q, exponent, _flat_moments(activation, q))
+        run_in_threads(
+            lambda offsets: compiled(x, size, offsets, *squares, unit, q, square, exponent),
+            pieces(batch, threads),
+            threads,
+        )
+        one = np.broadcast_to(1.0, shape)  # no memory; ψ² is proportional to q
+        return Walk(q, exponent, Moments(square, one, one))
+    x = x.astype(np.float64, copy=False)
+    input_square = np.einsum("tc,tc->t", x, x) / batch.n_channels
     if size.size:
         input_square = np.ldexp(input_square, 2 * size)
     _walk_any(activation, input_square, batch, squares, q)
-    return Walk(q, exponent, _flat_moments(activation, q))
+    return Walk(q, exponent, Moments(*(part.reshape(shape) for part in activation.moments(q.ravel()))))
 
 
-def _flat_moments(activation: Any, q: Array) -> Moments:
-    return Moments(*(part.reshape(q.shape) for part in activation.moments(q.ravel())))
+def pieces(batch: SequenceBatch, threads: int) -> list[NDArray[np.int64]]:
+    """`batch.offsets` cut into one run per thread, of about as many steps each; small batches stay whole."""
+    count = max(1, min(threads, len(batch.values) // PIECE_STEPS))
+    cuts = np.searchsorted(batch.offsets, np.linspace(0, len(batch.values), count + 1))
+    return [batch.offsets[a : b + 1] for a, b in pairwise(cuts) if a < b]
 
 
-_reals, _integers = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C", readonly=True)
-_table, _counts = types.Array(types.float64, 2, "C"), types.Array(types.int64, 2, "C")
-_SIGNATURE = types.void(
-    _reals,
-    types.Array(types.int64, 1, "C"),
-    _integers,
-    *(_reals,) * 4,
-    types.float64,
-    _table,
-    _counts,
-)
+@cache
+def _compiled_walk(dtype: np.dtype[Any]) -> Any:
+    """`_walk_homogeneous` for inputs of `dtype`."""
+    x = types.Array(from_dtype(dtype), 2, "C", readonly=True)
+    offsets, sizes = types.Array(types.int64, 1, "C", readonly=True), types.Array(types.int64, 1, "C")
+    reals, table = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
+    counts = types.Array(types.int64, 2, "C")
+    signature = types.void(x, sizes, offsets, *(reals,) * 4, types.float64, table, table, counts)
+    return compile_function(_walk_homogeneous, signature, allocates=True)
 
 
 @inlined
@@ -90,7 +110,7 @@ def _shifted(x: float, exponent: int) -> float:
 
 
 def _walk_homogeneous(
-    input_square: Any,
+    x: Any,
     input_exponent: Any,
     offsets: Any,
     sw2: Any,
@@ -99,16 +119,21 @@ def _walk_homogeneous(
     sh2: Any,
     unit_square: float,
     q: Any,
+    square: Any,
     exponent: Any,
 ) -> None:
-    depth = q.shape[0]
+    depth, channels = q.shape[0], x.shape[1]
     nothing = -(1 << 40)  # the exponent of a zero
     state, state_exponent = np.empty(depth), np.empty(depth, np.int64)
     for i in range(offsets.size - 1):
         for layer in range(depth):
             state[layer], state_exponent[layer] = sh2[layer], 0
         for t in range(offsets[i], offsets[i + 1]):
-            below, below_exponent = input_square[t], input_exponent[t] if input_exponent.size > 0 else 0
+            below, below_exponent = 0.0, input_exponent[t] if input_exponent.size > 0 else 0
+            for c in range(channels):
+                value = np.float64(x[t, c])
+                below += value * value
+            below /= channels
             for layer in range(depth):
                 recurrent, bottom, bias = sw2[layer] * state[layer], su2[layer] * below, sb2[layer]
                 # All three parts on the largest exponent; what underflows there is below rounding.
@@ -127,12 +152,13 @@ def _walk_homogeneous(
                         shift = math.frexp(total)[1] // 2
                         total = math.ldexp(total, -2 * shift)
                         e += shift
-                    q[layer, t] = total
                     if e != 0:
                         exponent[layer, t] = e
                 else:
                     total, e = 0.0, 0
+                q[layer, t] = total
                 below, below_exponent = unit_square * total, e
+                square[layer, t] = below
                 state[layer], state_exponent[layer] = below, below_exponent
 
 
