@@ -581,8 +581,6 @@ def test_overflow_in_float32_suggests_float64():
 def test_each_wrong_parameter_is_named(settings, message, method):
     kernel = RNTK(**settings)  # constructors only store
     X = ragged(30, (3, 2))
-    if method == "diag" and "n_jobs" in settings:
-        pytest.skip("the diagonal takes one thread")
     with warnings.catch_warnings(), pytest.raises(ValueError, match=message):
         warnings.simplefilter("error")
         if method == "gradient":
