@@ -17,7 +17,7 @@ from numba import from_dtype, types
 from numpy.typing import NDArray
 
 from ...architecture import Architecture, Direction
-from ...compiled import compile_function
+from ...compiled import compile_function, inlined
 from ...sequences import SequenceBatch
 from ..tiles import Block, Scale, Tile
 from .memory import LANES, aligned_zeros, padded, scratch
@@ -268,7 +268,7 @@ class FusedProblem:
         columns = np.arange(panel.begin, panel.end)
         norm_rates_left, norm_rates_right = left.stack.norm_rates, right.stack.norm_rates
         if readout == "last":
-            V, Q = value[:, :, 0, : len(columns)], tangent[:, :, 0, : len(columns)]
+            V, Q = value[:, :, 0], tangent[:, :, 0]
             i, j = rows, columns
             rate_i, rate_j = norm_rates_left, norm_rates_right
         elif readout == "mean":
@@ -283,7 +283,7 @@ class FusedProblem:
                 )
                 for part in (value, tangent)
             ]
-            V, Q = (part.transpose(1, 0, 2) for part in picked)
+            V, Q = (np.ascontiguousarray(part.transpose(1, 0, 2)) for part in picked)
             i = np.concatenate([np.arange(left.batch.offsets[row], left.batch.offsets[row + 1]) for row in rows])
             j = np.arange(right.batch.offsets[panel.begin], right.batch.offsets[panel.end])
             rate_i, rate_j = norm_rates_left, norm_rates_right
@@ -370,35 +370,48 @@ def _rescale(
     gradient: Any,
 ) -> None:
     """Put the scales back and add the readout's own term: 𝒦 = σ_v² V, Θ = (own) V + σ_v² V' Θ[L] (theory.md (13))."""
-    largest = 1 << 30
-    for a in range(V.shape[0]):
-        for b in range(V.shape[2]):
-            value, tangent = value_i[a] * value_j[b], tangent_i[a] * tangent_j[b]
-            e, f = value_exponent_i[a] + value_exponent_j[b], tangent_exponent_i[a] + tangent_exponent_j[b]
-            if e != 0:
-                value = math.ldexp(value, max(min(e, largest), -largest))
-            if f != 0:
-                tangent = math.ldexp(tangent, max(min(f, largest), -largest))
-            # Zero times a scale beyond the largest float is zero.
-            v = V[a, 0, b] * value if V[a, 0, b] != 0 else 0.0
-            q = Q[a, 0, b] * tangent if Q[a, 0, b] != 0 else 0.0
-            nngp[a, b] = variance * v
-            ntk[a, b] = own * v + variance * q
-            for p in range(gradient.shape[0]):
-                moved = 2 * sigma_v_moves[p] * ((own * v if is_ntk else 0.0) + variance * q)
-                if slots[p] >= 0:
-                    k = slots[p]
+    rows, columns = nngp.shape
+    plain = not (value_exponent_j.any() or tangent_exponent_j.any())
+    for a in range(rows):
+        unit_v, unit_q, v, q = V[a, 0], Q[a, 0], nngp[a], ntk[a]
+        value, tangent = value_i[a], tangent_i[a]
+        e, f = value_exponent_i[a], tangent_exponent_i[a]
+        if plain and e == 0 and f == 0:
+            for b in range(columns):
+                v[b] = unit_v[b] * (value * value_j[b])
+                q[b] = unit_q[b] * (tangent * tangent_j[b])
+        else:
+            for b in range(columns):
+                # Zero times a scale beyond the largest float is zero.
+                v[b] = unit_v[b] * _ldexp(value * value_j[b], e + value_exponent_j[b]) if unit_v[b] != 0 else 0.0
+                q[b] = unit_q[b] * _ldexp(tangent * tangent_j[b], f + tangent_exponent_j[b]) if unit_q[b] != 0 else 0.0
+        for p in range(gradient.shape[0]):
+            moved, k = gradient[p, a], slots[p]
+            for b in range(columns):
+                moved[b] = 2 * sigma_v_moves[p] * ((own * v[b] if is_ntk else 0.0) + variance * q[b])
+                if k >= 0:
                     rate = rate_i[k, a] + rate_j[k, b]
-                    moved += own * (V[a, 1 + k, b] * value + rate * v)
-                    moved += variance * (Q[a, 1 + k, b] * tangent + rate * q)
-                gradient[p, a, b] = moved
+                    by_value = _ldexp(value * value_j[b], e + value_exponent_j[b])
+                    by_tangent = _ldexp(tangent * tangent_j[b], f + tangent_exponent_j[b])
+                    moved[b] += own * (V[a, 1 + k, b] * by_value + rate * v[b])
+                    moved[b] += variance * (Q[a, 1 + k, b] * by_tangent + rate * q[b])
+        for b in range(columns):
+            q[b] = own * v[b] + variance * q[b]
+            v[b] = variance * v[b]
+
+
+@inlined
+def _ldexp(x: float, exponent: int) -> float:
+    """x 2^exponent for any exponent; most of the time there is nothing to do."""
+    largest = 1 << 30
+    return x if exponent == 0 else math.ldexp(x, max(min(exponent, largest), -largest))
 
 
 @cache
 def compiled_rescale(dtype: np.dtype[Any]) -> Any:
     """`_rescale` for `dtype`."""
     real = from_dtype(dtype)
-    unit, out = types.Array(real, 3, "A"), types.Array(real, 2, "C")
+    unit, out = types.Array(real, 3, "C"), types.Array(real, 2, "C")
     scale = (types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C"))
     rates = types.Array(types.float64, 2, "C")
     signature = types.void(
