@@ -10,6 +10,25 @@ from ...compiled import inlined, wide_vectors
 
 
 @inlined
+def mix_in_place(left, right, row, w, q, rows, first, n):
+    """`mix` for one distance channel, nothing below and lanes that stay: no second buffer, half the memory."""
+    wide_vectors()
+    real = w.dtype.type
+    half, one = real(0.5), real(1)
+    G, F = right[row, first:n], right[row + 1, first:n]
+    for r in range(rows):
+        gamma, f = left[row, r], left[row + 1, r]
+        wr, qr = w[r, first:n], q[r, first:n]
+        for k in range(n - first):
+            g = gamma * G[k]
+            dg = gamma - G[k]
+            df = f - F[k]
+            u = g * wr[k] + half * (dg * dg + df * df)
+            wr[k] = u
+            qr[k] = (one - u) + g * qr[k]
+
+
+@inlined
 def mix(left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift):
     """u into w_out and Θ̂ = 1 - u + γγ'Q (+ ηη'Q_below) into q_out: (21) and (22)."""
     wide_vectors()

@@ -235,7 +235,8 @@ class FusedProblem:
         layout = self.left.stack.layout
         # At least a few rows per call where they are short, even if gradients then spill into the second cache.
         least = 4 if lanes * self._working.itemsize <= 2 * PANEL_BYTES else 1
-        chunk = max(least, int(CHUNK_BYTES // (work_size(layout, 1, lanes) * self._working.itemsize)))
+        kind = (layout, GEOMETRY[readout], self.architecture.tied)
+        chunk = max(least, int(CHUNK_BYTES // (work_size(*kind, 1, lanes) * self._working.itemsize)))
         view = own.array[:, :, begin - own.begin : end - own.begin]
         if self._by_step:
             view = view[: int(self.left.batch.lengths[begin])]
@@ -243,9 +244,7 @@ class FusedProblem:
             self._lanes.forward,
             self._lanes.partials,
             self._parameters,
-            layout,
-            GEOMETRY[readout],
-            self.architecture.tied,
+            *kind,
             np.ascontiguousarray(view),
             panel.array,
             self.left.batch.lengths[begin:end].copy(),
@@ -255,7 +254,7 @@ class FusedProblem:
             same,
             first,
             chunk,
-            aligned_zeros((work_size(layout, chunk, lanes),), self._working),
+            aligned_zeros((work_size(*kind, chunk, lanes),), self._working),
             value,
             tangent,
         )

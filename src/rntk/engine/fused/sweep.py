@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ...activations.signatures import forward_signature, partials_signature
 from ...compiled import compile_function, inlined
-from .lanes import accumulate, apply_partials, mix, mix_own, mix_rates, untie
+from .lanes import accumulate, apply_partials, mix, mix_in_place, mix_own, mix_rates, untie
 from .memory import LANES
 from .stack import RATES, Layout
 
@@ -58,10 +58,9 @@ def _emit(state, rates, buffer, rows, first, n, at, value, tangent):
 @inlined
 def _step(
     forward, partials, parameters, layout, layer, tied, step, L, R, left_lengths, right_lengths, lane_steps,
-    state, rates, scratch, a, rows, first, n, shift,
+    state, rates, scratch, a, b, rows, first, n, shift,
 ):  # fmt: skip
-    """One layer at one step: mix what flows in, then pass it through the activation; from buffer a to the other."""
-    b = 1 - a
+    """One layer at one step: mix what flows in, then pass it through the activation; from buffer a to buffer b."""
     depth, P = layout.depth, layout.n_directions
     upper = layer > 0
     under = layer - 1 if upper else 0
@@ -70,7 +69,10 @@ def _step(
     w_below, q_below = state[0, b, under], state[1, b, under]
     row, channels = layout.unit[layer], layout.channels[layer]
     own, own_channels = layout.own[layer], layout.own_channels[layer]
-    mix(L, R, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift)
+    if a == b:
+        mix_in_place(L, R, row, w_out, q_out, rows, first, n)
+    else:
+        mix(L, R, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift)
     if own >= 0:
         mix_own(L, R, own, own_channels, upper, w_in, q_in, w_below, q_below, q_out, rows, first, n, shift)
     if not tied:
@@ -114,6 +116,7 @@ def _sweep(
     depth = layout.depth
     rows, n = left.shape[2], right.shape[2]
     shift = 0 if geometry == LAST else 1
+    buffers = state.shape[1]
     state[0] = 1  # w of "nothing before"; Q and all tangents start at zero
     for r in range(rows):
         if same[r] >= 0:
@@ -141,11 +144,11 @@ def _sweep(
         if active == 0 or lanes <= first:
             continue
         L, R = left[at_left], right[at_right]
-        b = 1 - a
+        b = 1 - a if buffers == 2 else a
         for layer in range(depth):
             _step(
                 forward, partials, parameters, layout, layer, tied, d, L, R, left_lengths, right_lengths, lane_steps,
-                state, rates, scratch, a, active, first, lanes, shift,
+                state, rates, scratch, a, b, active, first, lanes, shift,
             )  # fmt: skip
         top = depth - 1
         if geometry == MEAN:
@@ -177,13 +180,14 @@ def sweep(
     """
     n = right.shape[2]
     depth, P = layout.depth, layout.n_directions
+    buffers = count_buffers(layout, geometry, tied)
     for a in range(0, left.shape[2], chunk):
         b = min(a + chunk, left.shape[2])
         rows = b - a
-        size = 4 * depth * rows * n
+        size = 2 * buffers * depth * rows * n
         work[: size * (1 + P)] = 0
-        state = work[:size].reshape((2, 2, depth, rows, n))
-        rates = work[size : size * (1 + P)].reshape((2, 2, depth, P, rows, n))
+        state = work[:size].reshape((2, buffers, depth, rows, n))
+        rates = work[size : size * (1 + P)].reshape((2, buffers, depth, P, rows, n))
         scratch = work[size * (1 + P) : size * (1 + P) + 7 * rows * n * min(P, 1)].reshape((7, rows * min(P, 1), n))
         _sweep(
             forward, partials, parameters, layout, geometry, tied, left[:, :, a:b], right,
@@ -192,9 +196,19 @@ def sweep(
         )  # fmt: skip
 
 
-def work_size(layout: Layout, chunk: int, n: int) -> int:
+def _count_buffers(layout, geometry, tied) -> int:
+    """Where lanes stay in place and nothing looks back at what they held, one buffer will do."""
+    alone = layout.depth == 1 and layout.channels[0] == 1 and layout.own[0] < 0 and layout.n_directions == 0
+    return 1 if geometry == LAST and tied and alone else 2
+
+
+count_buffers = inlined(_count_buffers)
+
+
+def work_size(layout: Layout, geometry: int, tied: bool, chunk: int, n: int) -> int:
     """Numbers of working memory `sweep` needs."""
-    return 4 * layout.depth * chunk * n * (1 + layout.n_directions) + 7 * chunk * n * (layout.n_directions > 0)
+    state = 2 * _count_buffers(layout, geometry, tied) * layout.depth * chunk * n
+    return int(state * (1 + layout.n_directions) + 7 * chunk * n * (layout.n_directions > 0))
 
 
 @cache
