@@ -236,7 +236,8 @@ class FusedProblem:
         # At least a few rows per call where they are short, even if gradients then spill into the second cache.
         least = 4 if lanes * self._working.itemsize <= 2 * PANEL_BYTES else 1
         kind = (layout, GEOMETRY[readout], self.architecture.tied)
-        chunk = max(least, int(CHUNK_BYTES // (work_size(*kind, 1, lanes) * self._working.itemsize)))
+        touched = work_size(*kind, 1, lanes) + (2 * lanes * (1 + len(self._swept)) if readout == "mean" else 0)
+        chunk = max(least, int(CHUNK_BYTES // (touched * self._working.itemsize)))
         view = own.array[:, :, begin - own.begin : end - own.begin]
         if self._by_step:
             view = view[: int(self.left.batch.lengths[begin])]
