@@ -16,6 +16,11 @@ __all__ = [
     "RNTK",
     "HermiteAccuracyWarning",
     "KernelOverflowError",
+    "RNTKClassifier",
+    "RNTKClassifierCV",
+    "RNTKGaussianProcess",
+    "RNTKRegressor",
+    "RNTKRegressorCV",
     "SequenceBatch",
     "SequenceError",
     "activations",
@@ -28,6 +33,11 @@ _HOME = {
     "RNTK": "rntk.kernels",
     "HermiteAccuracyWarning": "rntk.errors",
     "KernelOverflowError": "rntk.errors",
+    "RNTKClassifier": "rntk.estimators",
+    "RNTKClassifierCV": "rntk.estimators",
+    "RNTKGaussianProcess": "rntk.estimators",
+    "RNTKRegressor": "rntk.estimators",
+    "RNTKRegressorCV": "rntk.estimators",
     "SequenceBatch": "rntk.sequences",
     "SequenceError": "rntk.errors",
     "as_batch": "rntk.sequences",
@@ -40,6 +50,11 @@ if TYPE_CHECKING:
     from .errors import HermiteAccuracyWarning as HermiteAccuracyWarning
     from .errors import KernelOverflowError as KernelOverflowError
     from .errors import SequenceError as SequenceError
+    from .estimators import RNTKClassifier as RNTKClassifier
+    from .estimators import RNTKClassifierCV as RNTKClassifierCV
+    from .estimators import RNTKGaussianProcess as RNTKGaussianProcess
+    from .estimators import RNTKRegressor as RNTKRegressor
+    from .estimators import RNTKRegressorCV as RNTKRegressorCV
     from .kernels import NTK as NTK
     from .kernels import RNTK as RNTK
     from .sequences import SequenceBatch as SequenceBatch

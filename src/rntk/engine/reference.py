@@ -126,7 +126,9 @@ class ReferenceProblem:
         dtype: np.dtype[Any],
         normalizers: tuple[Scale | None, Scale | None] = (None, None),
         threads: int = 1,
+        gradient_of: str = "ntk",
     ) -> None:
+        self.gradient_of = gradient_of
         self.architecture, self.directions, self.dtype = architecture, directions, dtype
         self.X, self.Y = X, X if Y is None else Y
         self.symmetric = Y is None
@@ -171,7 +173,8 @@ class ReferenceProblem:
         for p, direction in enumerate(self.directions):
             for k, weight in weights.items():
                 ahead, behind = (kernels(moved(self.architecture, direction, way * k * h)) for way in (1, -1))
-                gradient[p] += weight * (ahead.ntk - behind.ntk) / (60 * h)
+                change = getattr(ahead, self.gradient_of) - getattr(behind, self.gradient_of)
+                gradient[p] += weight * change / (60 * h)
         return here.nngp, here.ntk, gradient
 
 

@@ -18,7 +18,7 @@ from .progress import progress_bar
 
 @dataclass(frozen=True)
 class Grams:
-    """Gram matrices: `nngp` and `ntk` (n, n'), `gradient` (n, n', P) of the ntk along each direction."""
+    """Gram matrices: `nngp` and `ntk` (n, n'), `gradient` (n, n', P) along each direction."""
 
     nngp: NDArray[Any]
     ntk: NDArray[Any]
@@ -38,7 +38,7 @@ def run_tiles(
     shape, dtype = problem.shape, problem.dtype
     nngp = np.empty(shape if want_nngp else (0, 0), dtype)
     ntk = np.empty(shape if want_ntk else (0, 0), dtype)
-    gradient = np.empty((problem.n_directions, *(shape if want_ntk else (0, 0))), dtype)
+    gradient = np.empty((problem.n_directions, *shape), dtype)
     place = compiled_place(dtype)
 
     def finish(tile: Any) -> float:
@@ -46,9 +46,8 @@ def run_tiles(
         for wanted, part, out in ((want_nngp, block.nngp, nngp), (want_ntk, block.ntk, ntk)):
             if wanted:
                 place(part, *_index(block), problem.symmetric, out)
-        if want_ntk:
-            for part, out in zip(block.gradient, gradient, strict=True):
-                place(part, *_index(block), problem.symmetric, out)
+        for part, out in zip(block.gradient, gradient, strict=True):
+            place(part, *_index(block), problem.symmetric, out)
         return float(tile.cost)
 
     # The largest first: what is left over at the end is small, and all threads finish together.

@@ -85,9 +85,17 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         grams = self._kernels(X, None, want_nngp=False, directions=self._directions())
         return grams.ntk, grams.gradient
 
-    def nngp(self, X: Any, Y: Any = None) -> Array:
-        """Gram matrix of the NNGP kernel 𝒦: the covariance of the outputs of untrained networks."""
-        return self._kernels(X, Y, want_ntk=False).nngp
+    def nngp(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Gram matrix of the NNGP kernel 𝒦: the covariance of the outputs of untrained networks.
+
+        With `eval_gradient` (and without `Y`) also its derivatives, as in `kernel(X, eval_gradient=True)`.
+        """
+        if not eval_gradient:
+            return self._kernels(X, Y, want_ntk=False).nngp
+        if Y is not None:
+            raise ValueError("the gradient can only be evaluated for kernel.nngp(X), without Y")
+        grams = self._kernels(X, None, want_ntk=False, directions=self._directions())
+        return grams.nngp, grams.gradient
 
     def both(self, X: Any, Y: Any = None) -> KernelPair:
         """Both Gram matrices from one pass, as a named tuple (nngp, ntk)."""
@@ -144,7 +152,13 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
                 for scale, at in zip(normalizers, order, strict=True)
             )
             problem = engine.make_problem(
-                architecture, *ends, directions or [], dtype, turned, threads=count_threads(self.n_jobs)
+                architecture,
+                *ends,
+                directions or [],
+                dtype,
+                turned,
+                threads=count_threads(self.n_jobs),
+                gradient_of="ntk" if want_ntk else "nngp",
             )
             grams = run_tiles(
                 problem,
@@ -166,7 +180,8 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         """Exact ones on a normalised diagonal, and a check that nothing overflowed."""
         if self.normalize and right is None:
             if grams.gradient.size:
-                grams = Grams(grams.nngp, grams.ntk, _normalized_gradient(grams.ntk, grams.gradient))
+                K = grams.ntk if grams.ntk.size else grams.nngp
+                grams = Grams(grams.nngp, grams.ntk, _normalized_gradient(K, grams.gradient))
             for K in (grams.nngp, grams.ntk):
                 diagonal = np.einsum("ii->i", K)
                 diagonal[diagonal > 0] = 1.0

@@ -131,6 +131,7 @@ class FusedProblem:
         self_pairs_only: bool = False,
         tile_steps: float = TILE_STEPS,
         threads: int = 1,
+        gradient_of: str = "ntk",
     ) -> None:
         self.architecture = architecture
         self.directions = directions
@@ -144,6 +145,11 @@ class FusedProblem:
         # Only for homogeneous activations every term that could cancel is a sum of non-negative ones; others would
         # lose 1e-7 per step in single precision, which a long sequence near criticality makes 1e-3.
         self._working = dtype = dtype if architecture.activation.homogeneous else np.dtype(np.float64)
+        # What the gradient is of, as weights of Q and V, and whether the latter moves with σ_v (theory.md (13)).
+        variance, is_ntk = architecture.sigma_v**2, architecture.parameterization == "ntk"
+        self._moving = (
+            (variance, architecture.readout_factor, is_ntk) if gradient_of == "ntk" else (0.0, variance, True)
+        )
         self.symmetric = Y is None
         self._by_step = architecture.readout != "last"
         self._parameters = architecture.activation.parameters.astype(dtype)
@@ -302,7 +308,7 @@ class FusedProblem:
             np.array([direction.sigma_v for direction in self.directions], dtype=np.float64),
             architecture.sigma_v**2,
             architecture.readout_factor,
-            architecture.parameterization == "ntk",
+            *self._moving,
             nngp,
             ntk,
             gradient,
@@ -364,7 +370,9 @@ def _rescale(
     sigma_v_moves: Any,
     variance: float,
     own: float,
-    is_ntk: bool,
+    moving_variance: float,
+    moving_own: float,
+    own_moves: bool,
     nngp: Any,
     ntk: Any,
     gradient: Any,
@@ -388,13 +396,13 @@ def _rescale(
         for p in range(gradient.shape[0]):
             moved, k = gradient[p, a], slots[p]
             for b in range(columns):
-                moved[b] = 2 * sigma_v_moves[p] * ((own * v[b] if is_ntk else 0.0) + variance * q[b])
+                moved[b] = 2 * sigma_v_moves[p] * ((moving_own * v[b] if own_moves else 0.0) + moving_variance * q[b])
                 if k >= 0:
                     rate = rate_i[k, a] + rate_j[k, b]
                     by_value = _ldexp(value * value_j[b], e + value_exponent_j[b])
                     by_tangent = _ldexp(tangent * tangent_j[b], f + tangent_exponent_j[b])
-                    moved[b] += own * (V[a, 1 + k, b] * by_value + rate * v[b])
-                    moved[b] += variance * (Q[a, 1 + k, b] * by_tangent + rate * q[b])
+                    moved[b] += moving_own * (V[a, 1 + k, b] * by_value + rate * v[b])
+                    moved[b] += moving_variance * (Q[a, 1 + k, b] * by_tangent + rate * q[b])
         for b in range(columns):
             q[b] = own * v[b] + variance * q[b]
             v[b] = variance * v[b]
@@ -422,8 +430,7 @@ def compiled_rescale(dtype: np.dtype[Any]) -> Any:
         rates,
         types.Array(types.int64, 1, "C"),
         types.Array(types.float64, 1, "C"),
-        types.float64,
-        types.float64,
+        *(types.float64,) * 4,
         types.boolean,
         out,
         out,

@@ -1,0 +1,119 @@
+"""What all learners share: reading data, evaluating any kernel on it, and keeping only what prediction needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.validation import check_is_fitted
+
+from ..kernels import NTK, RNTK
+from ..kernels.network import NetworkKernel
+from ..sequences import SequenceBatch, as_batch
+
+Array = NDArray[Any]
+#: Bytes of kernel values held at once during prediction.
+BLOCK_BYTES = 1 << 26
+
+
+class KernelLearner(BaseEstimator):  # type: ignore[misc]
+    """Base of the learners. Their parameter `kernel` is None, a kernel object, or a function of two sets."""
+
+    kernel: Any
+
+    def _read_training(self, X: Any) -> SequenceBatch:
+        batch = as_batch(X)
+        self.n_channels_in_ = batch.n_channels
+        self.n_features_in_ = batch.max_length if batch.is_equal_length else None
+        if self.n_features_in_ is None:
+            del self.n_features_in_  # unequal lengths have no number of features
+        return batch
+
+    def _read_new(self, X: Any) -> SequenceBatch:
+        check_is_fitted(self)
+        batch = as_batch(X)
+        if batch.n_channels != self.n_channels_in_:
+            raise ValueError(
+                f"X has {batch.n_channels} channels, but {type(self).__name__} is expecting {self.n_channels_in_} "
+                "channels as input, as in fit"
+            )
+        return batch
+
+    def _make_kernel(self) -> Any:
+        kernel = self.kernel
+        if kernel is None:
+            return RNTK()
+        if isinstance(kernel, Kernel):
+            return clone(kernel)
+        if callable(kernel):
+            return kernel
+        raise ValueError(
+            f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def gram(kernel: Any, X: SequenceBatch, Y: SequenceBatch | None = None) -> Array:
+    """kernel(X), or kernel(X, Y), as a float64 matrix, whatever kind of kernel it is."""
+    left = suited(kernel, X)
+    if isinstance(kernel, Kernel):
+        K = kernel(left) if Y is None else kernel(left, suited(kernel, Y))
+    else:
+        K = kernel(left, left if Y is None else suited(kernel, Y))
+    shape = (len(X), len(X if Y is None else Y))
+    K = np.asarray(K, dtype=np.float64)
+    if K.shape != shape:
+        hint = '; readout="sequence" has no single value per pair' if K.size > np.prod(shape) else ""
+        raise ValueError(f"the kernel returned a matrix of shape {K.shape} where {shape} was expected{hint}")
+    if not np.isfinite(K).all():
+        raise ValueError("the kernel returned values that are not finite numbers")
+    return K
+
+
+def self_gram(kernel: Any, X: SequenceBatch) -> Array:
+    """k(x, x) for every x, as `kernel(X)` has it on its diagonal."""
+    if isinstance(kernel, Kernel):
+        return np.asarray(kernel.diag(suited(kernel, X)), dtype=np.float64)
+    return np.array([gram(kernel, X.take([i]))[0, 0] for i in range(len(X))])
+
+
+def suited(kernel: Any, X: SequenceBatch) -> Any:
+    """The sequences in the form that this kernel takes.
+
+    Kernels of the library take the batch. Kernels of scikit-learn that want vectors, and `NTK`, take (n, T m): all
+    steps of all channels in a row. Functions take an array where lengths are equal, otherwise a list of (T_i, m).
+    """
+    if isinstance(kernel, NTK) or (isinstance(kernel, Kernel) and kernel.requires_vector_input):
+        if not X.is_equal_length:
+            raise ValueError(
+                f"{type(kernel).__name__} compares vectors of one length; these sequences have lengths "
+                f"{X.lengths.min()} to {X.lengths.max()}. Take RNTK, or pad or cut them first"
+            )
+        return X.values.reshape(len(X), -1)
+    if isinstance(kernel, Kernel):
+        return X
+    if X.is_equal_length:
+        return X.values.reshape(len(X), -1, X.n_channels) if X.n_channels > 1 else X.values.reshape(len(X), -1)
+    return [sequence[:, 0] if X.n_channels == 1 else sequence for sequence in X]
+
+
+def in_blocks(
+    new: SequenceBatch, columns: int, evaluate: Callable[[SequenceBatch], Array], block_bytes: int = BLOCK_BYTES
+) -> Array:
+    """`evaluate` on consecutive parts of `new`, so that no more than `block_bytes` of kernel values exist at once."""
+    rows = max(1, block_bytes // (8 * max(columns, 1)))
+    parts = [evaluate(new.take(np.arange(a, min(a + rows, len(new))))) for a in range(0, len(new), rows)]
+    return np.concatenate(parts)
+
+
+def is_tangent_kernel(kernel: Any) -> bool:
+    """Whether `kernel` is a network's: then it has an NNGP kernel beside the tangent kernel."""
+    return isinstance(kernel, NetworkKernel)

@@ -1,0 +1,123 @@
+"""What the two searches share: parameters, reading, and the record of what was tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from ...sequences import SequenceBatch
+from ..base import KernelLearner
+from .fast import Judge, Member, Trial, choose, fit_members, try_all
+from .grids import Candidate, check_family, fast_grid
+from .store import GramStore
+
+Array = NDArray[Any]
+SEARCHES = ("fast", "paper")
+
+
+class KernelSearch(KernelLearner):
+    """Base of `RNTKClassifierCV` and `RNTKRegressorCV`."""
+
+    def __init__(
+        self,
+        search: str = "fast",
+        family: str = "rntk",
+        n_members: int = 8,
+        max_length: int = 128,
+        max_sequences: int = 500,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        cache: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.search = search
+        self.family = family
+        self.n_members = n_members
+        self.max_length = max_length
+        self.max_sequences = max_sequences
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.cache = cache
+        self.progress = progress
+
+    def _check_parameters(self) -> None:
+        if self.search not in SEARCHES:
+            raise ValueError(f"search must be one of {', '.join(SEARCHES)}, not {self.search!r}")
+        check_family(self.family)
+        for name in ("n_members", "max_length", "max_sequences"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, not {value!r}")
+
+    def _fit_fast(self, batch: SequenceBatch, targets: Array, groups: Array | None, judge: Any) -> Array:
+        """Search, choose, fit; returns the mean of the members' left-out predictions on what they were fitted to."""
+        candidates = fast_grid(self.family, batch.max_length, self.max_length)
+        part = sample(len(batch), groups, self.max_sequences, check_random_state(self.random_state))
+        small = part is not None
+        store = GramStore(batch.take(part) if part is not None else batch, self.cache, self.n_jobs)
+        seen = targets[part] if part is not None else targets
+        trials = try_all(candidates, store, seen, judge(part), self.progress)
+        chosen = choose(trials, self.n_members)
+        store = GramStore(batch, self.cache, self.n_jobs) if small else store
+        self.members_, left_out = fit_members(
+            [candidates[k] for k in chosen], store, targets, judge(None), self.progress
+        )
+        self._record(trials, chosen)
+        return left_out
+
+    def _record(self, trials: list[Trial], chosen: list[int]) -> None:
+        merit = np.array([trial.merit for trial in trials])
+        order = choose(trials, len(trials))
+        rank = np.empty(len(trials), dtype=np.int64)
+        rank[order] = np.arange(1, len(trials) + 1)
+        self.cv_results_ = {
+            "params": [trial.candidate.settings for trial in trials],
+            "mean_test_score": merit[:, 0],
+            "loo_error": -merit[:, 1],
+            "ridge": np.array([trial.ridge for trial in trials]),
+            "rank_test_score": rank,
+            "seconds": np.array([trial.seconds for trial in trials]),
+        }
+        self.best_index_ = chosen[0]
+        self.best_params_ = {**trials[chosen[0]].candidate.settings, "ridge": trials[chosen[0]].ridge}
+        self.best_score_ = float(merit[chosen[0], 0])
+
+    def _record_grid(self, candidates: list[Candidate], scores: Array, name: str, values: tuple[float, ...]) -> Any:
+        """Results of a paper's grid; returns the best candidate and value. Of equals the one listed first."""
+        flat = scores.ravel()
+        best = int(np.argmax(flat))
+        order = np.argsort(-flat, kind="stable")
+        rank = np.empty(len(flat), dtype=np.int64)
+        rank[order] = np.arange(1, len(flat) + 1)
+        params = [{**candidate.settings, name: value} for candidate in candidates for value in values]
+        self.cv_results_ = {"params": params, "mean_test_score": flat, "rank_test_score": rank}
+        self.best_index_ = best
+        self.best_params_ = params[best]
+        self.best_score_ = float(flat[best])
+        return candidates[best // len(values)], values[best % len(values)]
+
+    def _member_scores(self, batch: SequenceBatch) -> Array:
+        """(n, k): mean of the members' predictions."""
+        members: list[Member] = self.members_
+        total: Array = sum(member.predict(batch) for member in members)  # type: ignore[assignment]
+        return np.asarray(total / len(members))
+
+
+def sample(n: int, groups: Array | None, most: int, random: np.random.RandomState) -> Array | None:
+    """Which sequences to search on, in order: all (None), or about `most` with every group in proportion."""
+    if n <= most:
+        return None
+    if groups is None:
+        return np.sort(random.permutation(n)[:most])
+    kept = []
+    for group in np.unique(groups):
+        inside = np.flatnonzero(groups == group)
+        count = min(len(inside), max(2, round(most * len(inside) / n)))
+        kept.append(random.permutation(inside)[:count])
+    return np.sort(np.concatenate(kept))
+
+
+__all__ = ["Judge", "KernelSearch", "sample"]

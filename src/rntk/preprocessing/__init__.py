@@ -1,0 +1,47 @@
+"""Preprocessing of sequences: scikit-learn transformers, and the functions they wrap.
+
+In: whatever `rntk.sequences.as_batch` reads, ragged and multivariate included. Out: the same kind of thing, an array
+for an array, a list for a list, a `SequenceBatch` for a `SequenceBatch`; float32 stays float32.
+
+Every idea is one module with a function `SequenceBatch -> SequenceBatch`, for code that holds a batch (a search over
+hyperparameters, say), and a transformer around it, for pipelines. `ChannelScaler` is the only one that learns
+something from the training data, so it has no such function; the others may transform without having been fitted.
+
+=====================  ====================  ==========================================================
+`UnitNorm`             `unit_norm`           each sequence divided by its Euclidean norm
+`ZNormalize`           `z_normalize`         each channel of each sequence to mean 0 and deviation 1
+`ChannelScaler`                              each channel to mean 0 and deviation 1 over the training data
+`Differences`          `differences`         x_{t+1} - x_t
+`CumulativeSum`        `cumulative_sum`      x_1 + ... + x_t
+`Downsample`           `downsample`          means of blocks of consecutive steps
+=====================  ====================  ==========================================================
+
+Arithmetic is in double precision and over the whole batch at once. No finite input gives NaN or infinity: results that
+are bounded are computed so that nothing overflows on the way (``runs``), and the others raise a `SequenceError` that
+names the sequence (``base``).
+
+Imports run one way: ``runs`` and ``base`` <- the ideas.
+"""
+
+from __future__ import annotations
+
+from rntk.preprocessing.blocks import Downsample, downsample
+from rntk.preprocessing.changes import Differences, differences
+from rntk.preprocessing.channels import ChannelScaler
+from rntk.preprocessing.totals import CumulativeSum, cumulative_sum
+from rntk.preprocessing.unit import UnitNorm, unit_norm
+from rntk.preprocessing.zscore import ZNormalize, z_normalize
+
+__all__ = [
+    "ChannelScaler",
+    "CumulativeSum",
+    "Differences",
+    "Downsample",
+    "UnitNorm",
+    "ZNormalize",
+    "cumulative_sum",
+    "differences",
+    "downsample",
+    "unit_norm",
+    "z_normalize",
+]

@@ -1,0 +1,204 @@
+"""What all transformers share: reading sequences, giving back what came, and refusing results that overflow."""
+
+from __future__ import annotations
+
+import numbers
+from abc import abstractmethod
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from rntk.errors import ProblemReport, SequenceError
+from rntk.preprocessing.runs import FloatArray, quietly
+from rntk.sequences import SequenceBatch, as_batch
+from rntk.sequences.defects import all_finite, locate
+
+__all__ = ["SequenceTransformer", "check_count", "give_back", "seal"]
+
+
+class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the transformers. Subclasses say what happens to a batch (`_apply`), and what `fit` does (`_learn`).
+
+    As it stands it learns nothing but the number of channels, and may transform without having been fitted.
+    """
+
+    n_channels_in_: int
+
+    @abstractmethod
+    def _apply(self, batch: SequenceBatch) -> SequenceBatch:
+        """The transformed batch; checks the parameters."""
+
+    def _learn(self, batch: SequenceBatch) -> None:
+        """Check the parameters, and set what is learned from the training data."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the data and the parameters.
+
+        Parameters
+        ----------
+        X : sequences, see `rntk.sequences.as_batch`
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        batch = as_batch(X)
+        self._learn(batch)
+        self.n_channels_in_ = batch.n_channels
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the transformed sequences, in the form in which they came.
+
+        Parameters
+        ----------
+        X : sequences, see `rntk.sequences.as_batch`
+            With as many channels as those of `fit`, if that was called.
+
+        Returns
+        -------
+        ndarray, list of ndarray or SequenceBatch
+            An array (n, T) or (n, T, m) for an array, a list for a list or tuple, of arrays (T_i,) or (T_i, m) as in
+            `X`, and a `SequenceBatch` for a `SequenceBatch`. For anything else, data frames among them, an array if
+            the lengths are equal and a list if not. Arrays are new and writable.
+
+        Raises
+        ------
+        SequenceError
+            If `X` cannot be read, has another number of channels, or a result is too large for its dtype.
+        """
+        return give_back(X, self._apply(self._read(X)))
+
+    def _read(self, X: Any) -> SequenceBatch:
+        batch = as_batch(X)
+        expected = getattr(self, "n_channels_in_", batch.n_channels)
+        if batch.n_channels != expected:
+            raise SequenceError(
+                f"X has {batch.n_channels} channel{'s' if batch.n_channels != 1 else ''}, but {type(self).__name__} is "
+                f"expecting {expected} channel{'s' if expected != 1 else ''} as input, as in fit"
+            )
+        return batch
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Accept the default output, the only one: sequences have no columns to name.
+
+        scikit-learn's own method exists only where columns have names, and pipelines that set the default output
+        would fail for want of it.
+        """
+        if transform not in (None, "default"):
+            raise ValueError(
+                f"{type(self).__name__} gives back the kind of container it was given, and no {transform!r} output; "
+                'use set_output(transform="default")'
+            )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return a parameter that counts something, a whole number of at least 1, or raise ``ValueError``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    return int(value)
+
+
+# ---- Giving back what came ---------------------------------------------------------------------------------
+
+
+def give_back(X: Any, batch: SequenceBatch) -> Any:
+    """Return `batch`, made from what `as_batch` read from `X`, in the form of `X`.
+
+    Parameters
+    ----------
+    X : sequences, see `rntk.sequences.as_batch`
+    batch : SequenceBatch
+        As many sequences and channels, of any lengths; of equal lengths if `X` is an array.
+
+    Returns
+    -------
+    ndarray, list of ndarray or SequenceBatch
+        See `SequenceTransformer.transform`. Arrays are copies: nobody else's memory, and writable.
+
+    Examples
+    --------
+    >>> batch = as_batch([[1.0, 2.0], [3.0]])
+    >>> give_back([[0.0], [0.0]], batch)
+    [array([1., 2.]), array([3.])]
+    >>> give_back(batch, batch) is batch
+    True
+    """
+    if isinstance(X, SequenceBatch):
+        return batch
+    values = batch.values.copy()
+    has_channels = batch.n_channels > 1
+    if isinstance(X, (list, tuple)):
+        # Sequences (T_i,) and (T_i, 1) may be mixed, so each item is asked.
+        sequences = _split(values, batch.offsets)
+        if has_channels:
+            return sequences
+        return [x if _count_axes(item) == 2 else x[:, 0] for x, item in zip(sequences, X, strict=True)]
+    has_channels = has_channels or _count_axes(X) == 3
+    if batch.is_equal_length:
+        return values.reshape(len(batch), -1, *values.shape[1:]) if has_channels else values.reshape(len(batch), -1)
+    assert getattr(X, "ndim", 1) == 1, "the sequences of one array have one length, and keep that in common"
+    return _split(values if has_channels else values[:, 0], batch.offsets)
+
+
+def _split(values: FloatArray, offsets: NDArray[np.int64]) -> list[FloatArray]:
+    return [values[start:stop] for start, stop in pairwise(offsets.tolist())]
+
+
+def _count_axes(item: Any) -> int:
+    """Return the number of axes of something that `as_batch` has read, judging nested lists by their first items."""
+    ndim = getattr(item, "ndim", None)
+    if ndim is not None and (ndim != 1 or getattr(getattr(item, "dtype", None), "kind", None) != "O"):
+        return int(ndim)
+    try:
+        first = next(iter(item))
+    except TypeError:  # a number, or a tensor of which only `__dlpack__` is known
+        return np.from_dlpack(item).ndim if hasattr(item, "__dlpack__") else 0
+    return 1 + _count_axes(first)
+
+
+# ---- Results -----------------------------------------------------------------------------------------------
+
+
+@quietly
+def seal(values: NDArray[np.float64], offsets: NDArray[np.int64], dtype: np.dtype[Any], what: str) -> SequenceBatch:
+    """Return results computed in double precision as a batch of `dtype`.
+
+    Parameters
+    ----------
+    values : ndarray of shape (S, m)
+        Not finite where the computation overflowed.
+    offsets : ndarray of shape (n + 1,)
+        The sequences.
+    dtype : float32 or float64
+        That of the input.
+    what : str
+        What error messages call the result.
+
+    Raises
+    ------
+    SequenceError
+        Naming each sequence that has a value beyond the range of `dtype`.
+    """
+    result = values.astype(dtype, copy=False)
+    if all_finite(result):
+        return SequenceBatch._from_checked(result, offsets)
+    report = ProblemReport(what)
+    found = locate(~np.isfinite(result), offsets)
+    for entry, sequence in enumerate(found.sequences[: report.LINE_LIMIT].tolist()):
+        text = f"sequence {sequence} has a result too large for {dtype} at {found.place(entry, result.shape[1])}"
+        report.add("too large", text, position=sequence)
+    report.count_further("too large", len(found.sequences) - report.LINE_LIMIT)
+    report.advise(f"rescale the sequences first{', or pass them as float64' if dtype == np.float32 else ''}")
+    raise report.error()
