@@ -213,3 +213,20 @@ def test_the_settings_cover_what_they_should():
     for name in ("sigma_b", "sigma_h"):
         assert {np.any(parameters[name]) for parameters in drawn} == {True, False}
         assert any(np.ndim(parameters[name]) and 0.0 in parameters[name] for parameters in drawn)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("readout", ["last", "mean"])
+def test_gradients_where_steps_are_opposite(channels, depth, readout):
+    """Without biases Θ is proportional to the inputs' variance: its derivative by log σ_u of the first layer is 2 Θ.
+
+    One channel makes the first steps of two sequences equal or opposite, where V̂' has an infinite derivative.
+    """
+    rng = np.random.default_rng(8)
+    X = [rng.standard_normal((length, channels)) for length in (3, 5, 5, 4, 6, 3, 5, 4)]
+    X += [-X[1], -X[3]]
+    kernel = RNTK(sigma_u=[0.39, 1.1][:depth], sigma_w=[1.2, 1.3][:depth], depth=depth, readout=readout)
+    for dtype, tolerance in (("float64", 1e-12), ("float32", 1e-4)):
+        K, gradient = kernel.__class__(**{**kernel.get_params(), "dtype": dtype})(X, eval_gradient=True)
+        assert relative_error(gradient[:, :, 0], 2 * K) <= tolerance

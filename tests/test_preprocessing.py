@@ -269,8 +269,16 @@ class TestConstantChannels:
         x[::3] = np.nextafter(x[0], np.inf, dtype=x.dtype)
         x[::7] = np.nextafter(x[1], -np.inf, dtype=x.dtype)
         assert len(set(x.tolist())) == 3
-        np.testing.assert_array_equal(ZNormalize().transform([x])[0], 0)
+        (got,) = ZNormalize().transform([x])
+        np.testing.assert_array_equal(got, 0)
+        assert not np.signbit(got).any()
         assert ChannelScaler().fit([x]).scale_[0] == 1
+
+    @pytest.mark.parametrize("size", [2.0**-1000, 1.0, 2.0**1000])
+    def test_the_border_is_four_rounding_units(self, size):
+        x = size * np.array([1.0, 1.0 + 4 * np.finfo(float).eps])
+        y = size * np.array([1.0, 1.0 + 5 * np.finfo(float).eps])
+        assert_same(ZNormalize().transform([x, y]), [[0, 0], [-1, 1]])
 
     @pytest.mark.parametrize("size", [1e-8, 1e-200, 1e-300, 1e200, LARGEST / 4])
     def test_small_variation_around_zero_is_variation(self, size):
@@ -373,6 +381,7 @@ def test_z_scores_are_right_at_all_sizes(batch):
 @settings(max_examples=200, deadline=None)
 @given(batch=hostile_batches(), max_length=st.integers(1, 6))
 def test_block_means_are_right_at_all_sizes(batch, max_length):
+    resolution, spacing = float(np.finfo(batch.dtype).eps), float(np.finfo(batch.dtype).smallest_subnormal)
     got = downsample(batch, max_length)
     assert_sound(got, batch)
     assert got.max_length <= max_length
@@ -384,10 +393,7 @@ def test_block_means_are_right_at_all_sizes(batch, max_length):
             largest = np.abs(block).max(axis=0).astype("float64")
             exact = [float(mpmath.fsum(map(mpmath.mpf, column)) / len(block)) for column in block.T.tolist()]
             error = np.abs(mean.astype("float64") / 2 - np.array(exact) / 2)
-            assert (
-                error
-                <= 8 * float(np.finfo(batch.dtype).eps) * largest + float(np.finfo(batch.dtype).smallest_subnormal)
-            ).all()
+            assert (error <= 8 * resolution * largest + spacing).all()
             assert (mean <= block.max(axis=0)).all()
             assert (mean >= block.min(axis=0)).all()
         if len(x) <= max_length:
@@ -420,6 +426,11 @@ class TestOverflow:
             scaler.transform([[1.0], [-5.0], [1e150]])
         with pytest.raises(SequenceError, match="sequence 0 has"):
             ChannelScaler().fit([[1e200, 2e200]]).inverse_transform([[1e150]])
+
+    @pytest.mark.parametrize("length", [2, 80, 104])  # rounding of the last two exceeds the largest number
+    def test_deviation_of_the_largest_numbers(self, length):
+        x = np.where(np.arange(length) < length // 2, LARGEST, -LARGEST)
+        assert_same(ChannelScaler().fit_transform([x]), [np.sign(x)])
 
     def test_channel_scaler_spans_the_whole_range(self):
         scaler = ChannelScaler().fit([[LARGEST, -LARGEST]])

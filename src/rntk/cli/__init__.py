@@ -1,7 +1,8 @@
-"""The command line: `rntk demo` and `rntk info`.
+"""The command line: `rntk fit`, `rntk predict`, `rntk score`, `rntk demo` and `rntk info`.
 
-In go arguments, out comes text for people. Each command is one small module that asks the library and prints; what
-it prints is computed elsewhere. Mistakes of the user end in one line and exit code 2, never in a traceback.
+In go arguments, out comes text for people, or with `--json` one object for programs; bars of progress go to standard
+error. Each command is one small module that asks the library and prints; what it prints is computed elsewhere.
+Mistakes of the user end in one line and exit code 2, never in a traceback; what ends in one, exit code 1, is a bug.
 """
 
 from __future__ import annotations

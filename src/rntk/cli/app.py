@@ -11,7 +11,11 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .demo import demo
+from .fit import fit
 from .info import info
+from .predict import predict
+from .refusal import one_line
+from .score import score
 
 #: What Typer raises for wrong arguments. Recent versions carry a copy of click inside, so `click.UsageError` may be
 #: another class; the base of the one Typer exports is right for all of them.
@@ -45,7 +49,7 @@ class OneLineErrors(TyperGroup):
 
 
 def _stop(reason: str, code: int) -> NoReturn:
-    typer.echo(f"rntk: {' '.join(reason.split())}", err=True)
+    typer.echo(f"rntk: {one_line(reason)}", err=True)
     sys.exit(code)
 
 
@@ -56,8 +60,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(info)
+for command in (fit, predict, score, demo, info):
+    app.command()(command)
 
 
 def _show_version(asked: bool) -> None:

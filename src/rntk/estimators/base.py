@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from ..errors import SequenceError
 from ..kernels import NTK, RNTK
 from ..kernels.network import NetworkKernel
 from ..sequences import SequenceBatch, as_batch
@@ -26,7 +28,7 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
     kernel: Any
 
     def _read_training(self, X: Any) -> SequenceBatch:
-        batch = as_batch(X)
+        batch = read_sequences(X)
         self.n_channels_in_ = batch.n_channels
         self.n_features_in_ = batch.max_length if batch.is_equal_length else None
         if self.n_features_in_ is None:
@@ -35,13 +37,25 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
 
     def _read_new(self, X: Any) -> SequenceBatch:
         check_is_fitted(self)
-        batch = as_batch(X)
+        batch = read_sequences(X)
         if batch.n_channels != self.n_channels_in_:
             raise ValueError(
                 f"X has {batch.n_channels} channels, but {type(self).__name__} is expecting {self.n_channels_in_} "
                 "channels as input, as in fit"
             )
+        if (
+            any(map(compares_vectors, self._fitted_kernels()))
+            and batch.is_equal_length
+            and batch.max_length != self.n_features_in_
+        ):
+            raise ValueError(
+                f"X has {batch.max_length} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: its kernel compares sequences step by step. Kernels such as RNTK take any length"
+            )
         return batch
+
+    def _fitted_kernels(self) -> list[Any]:
+        return [self.kernel_]
 
     def _make_kernel(self) -> Any:
         kernel = self.kernel
@@ -59,6 +73,26 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
+
+
+def read_sequences(X: Any) -> SequenceBatch:
+    """`as_batch`, whose refusals also use the words of scikit-learn, since its tools and its users look for them."""
+    if sparse.issparse(X):
+        raise SequenceError("Sparse data was passed for X, but sequences are dense: pass X.toarray()")
+    try:
+        return as_batch(X)
+    except SequenceError as error:
+        if not isinstance(X, np.ndarray):
+            raise
+        if X.dtype.kind == "c":
+            words = "Complex data not supported"
+        elif X.ndim == 2 and X.shape[1] == 0:
+            words = f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        elif X.ndim == 1 and X.dtype.kind in "biuf":
+            words = "Reshape your data: X.reshape(1, -1) is one sequence, X.reshape(-1, 1) many of one step"
+        else:
+            raise
+        raise SequenceError(f"{error}\n{words}", error.problems) from None
 
 
 def gram(kernel: Any, X: SequenceBatch, Y: SequenceBatch | None = None) -> Array:
@@ -91,7 +125,7 @@ def suited(kernel: Any, X: SequenceBatch) -> Any:
     Kernels of the library take the batch. Kernels of scikit-learn that want vectors, and `NTK`, take (n, T m): all
     steps of all channels in a row. Functions take an array where lengths are equal, otherwise a list of (T_i, m).
     """
-    if isinstance(kernel, NTK) or (isinstance(kernel, Kernel) and kernel.requires_vector_input):
+    if compares_vectors(kernel):
         if not X.is_equal_length:
             raise ValueError(
                 f"{type(kernel).__name__} compares vectors of one length; these sequences have lengths "
@@ -103,6 +137,11 @@ def suited(kernel: Any, X: SequenceBatch) -> Any:
     if X.is_equal_length:
         return X.values.reshape(len(X), -1, X.n_channels) if X.n_channels > 1 else X.values.reshape(len(X), -1)
     return [sequence[:, 0] if X.n_channels == 1 else sequence for sequence in X]
+
+
+def compares_vectors(kernel: Any) -> bool:
+    """Whether a kernel takes all steps of all channels in a row, so that lengths must agree."""
+    return isinstance(kernel, NTK) or (isinstance(kernel, Kernel) and bool(kernel.requires_vector_input))
 
 
 def in_blocks(

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..sequences import SequenceBatch
 from .base import Array, KernelLearner, gram, in_blocks
@@ -29,6 +30,7 @@ class RNTKClassifier(ClassifierMixin, KernelLearner):  # type: ignore[misc]
     ----------
     classes_ : the labels. kernel_ : the kernel used. svc_ : the fitted scikit-learn `SVC`.
     support_, support_sequences_ : which training sequences matter, and those sequences; nothing else is kept.
+    n_iter_ : iterations of libsvm, one number per pair of classes.
 
     Examples
     --------
@@ -57,7 +59,7 @@ class RNTKClassifier(ClassifierMixin, KernelLearner):  # type: ignore[misc]
         self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKClassifier:
-        """Fit to sequences `X` and labels `y`, one per sequence."""
+        """Fit to sequences `X` and labels `y`, one per sequence; a weight of zero is as if it were not there."""
         batch = self._read_training(X)
         y = check_labels(y, len(batch))
         self.kernel_ = self._make_kernel()
@@ -65,13 +67,23 @@ class RNTKClassifier(ClassifierMixin, KernelLearner):  # type: ignore[misc]
         return self
 
     def _fit_gram(self, K: Array, batch: SequenceBatch, y: Array, sample_weight: Any = None) -> None:
+        used = np.arange(len(batch))
+        if sample_weight is not None:
+            # libsvm leaves these out too, but then counts its support vectors among those that remain: scikit-learn
+            # would look for them in the wrong columns of a Gram matrix.
+            sample_weight = _check_sample_weight(sample_weight, K)
+            used = np.flatnonzero(sample_weight > 0)
+            if len(np.unique(y[used])) < 2:
+                raise ValueError("the sequences of positive weight have only one class or none; two are needed")
+            K, y, sample_weight = K[np.ix_(used, used)], y[used], sample_weight[used]
         self.svc_ = SVC(
             kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, max_iter=self.max_iter
         ).fit(K, y, sample_weight)
         self.classes_ = self.svc_.classes_
-        self.support_ = self.svc_.support_
+        self.n_iter_ = self.svc_.n_iter_
+        self.support_ = used[self.svc_.support_]
         self.support_sequences_ = batch.take(self.support_)
-        self.n_training_ = len(batch)
+        self.n_training_ = len(used)
 
     def _evaluate(self, X: Any, method: str) -> Array:
         new = self._read_new(X)
@@ -79,7 +91,7 @@ class RNTKClassifier(ClassifierMixin, KernelLearner):  # type: ignore[misc]
         def evaluate(part: SequenceBatch) -> Array:
             # libsvm reads the columns of support vectors and no others.
             K = np.zeros((len(part), self.n_training_))
-            K[:, self.support_] = gram(self.kernel_, part, self.support_sequences_)
+            K[:, self.svc_.support_] = gram(self.kernel_, part, self.support_sequences_)
             return np.asarray(getattr(self.svc_, method)(K))
 
         return in_blocks(new, self.n_training_, evaluate)
@@ -98,6 +110,7 @@ def check_labels(y: Any, count: int) -> Array:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     if len(y) != count:
         raise ValueError(f"{count} sequences and {len(y)} labels: there must be one label per sequence")

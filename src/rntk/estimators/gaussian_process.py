@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d
 
 from ..sequences import SequenceBatch
 from .base import Array, KernelLearner, gram, in_blocks, is_tangent_kernel, self_gram, suited
@@ -85,7 +86,7 @@ class RNTKGaussianProcess(RegressorMixin, KernelLearner):  # type: ignore[misc]
         y = check_targets(y, len(batch))
         if y.ndim == 2 and y.shape[1] != 1:
             raise ValueError(f"y has {y.shape[1]} columns; a Gaussian process takes one target, so fit one model each")
-        y = y.ravel()
+        y = column_or_1d(y, warn=True)
         self._check_parameters()
         self._y_mean = float(y.mean()) if self.normalize_y else 0.0
         spread = float(y.std()) if self.normalize_y else 1.0
@@ -147,7 +148,12 @@ class RNTKGaussianProcess(RegressorMixin, KernelLearner):  # type: ignore[misc]
         bounds, random = self._bounds(), check_random_state(self.random_state)
         starts = [np.clip(self._theta(), bounds[:, 0], bounds[:, 1])]
         starts += [random.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
-        results = [optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts]
+        # Evidences are sums of logarithms of the order of n: differences of 1e-10 of that no longer mean anything.
+        options = {"ftol": 1e-10, "maxiter": 500}
+        results = [
+            optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+            for start in starts
+        ]
         best = min(results, key=lambda result: float(result.fun))
         if not best.success and best.status != 2:  # 2: the line search met rounding, that is the optimum
             warnings.warn(f"the evidence was not maximised: {best.message}", ConvergenceWarning, stacklevel=3)

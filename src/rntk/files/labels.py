@@ -90,7 +90,7 @@ def _is_identifier(label: str) -> bool:
     digits = label.lstrip("+-").lstrip("0")
     if len(digits) < 19 or not digits.isdigit():
         return False
-    return len(digits) > 19 or int(digits) >= 2**63
+    return len(digits) > 19 or int(digits) >= 2**63 + label.startswith("-")
 
 
 def _parse_whole(labels: Sequence[str], numbers: Values) -> NDArray[np.int64] | None:

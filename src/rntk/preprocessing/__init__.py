@@ -20,7 +20,7 @@ Arithmetic is in double precision and over the whole batch at once. No finite in
 are bounded are computed so that nothing overflows on the way (``runs``), and the others raise a `SequenceError` that
 names the sequence (``base``).
 
-Imports run one way: ``runs`` and ``base`` <- the ideas.
+Imports run one way: ``runs`` (sums) <- ``base`` (the contract of the transformers) <- the ideas.
 """
 
 from __future__ import annotations

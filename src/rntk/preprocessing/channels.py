@@ -86,7 +86,7 @@ class ChannelScaler(SequenceTransformer):
     def _exponents(self) -> NDArray[np.int32]:
         """Powers of two, one per channel, that bring mean and scale below 1.
 
-        Divided by them first, x - mean_ overflows only if the result does: exact for everything else.
+        Divided by them first, which does not round, x - mean_ overflows only if the result does.
         """
         return np.asarray(np.frexp(np.maximum(np.abs(self.mean_), self.scale_))[1])
 

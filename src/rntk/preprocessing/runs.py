@@ -1,8 +1,9 @@
 """Sums over runs of consecutive steps that can neither overflow nor drown in rounding.
 
 A run is a whole sequence, a block of one, or all steps of a batch: rows ``offsets[j]:offsets[j + 1]`` of the values.
-Every channel of every run is first divided by the power of two just above its largest magnitude. That is exact, and
-leaves numbers below 1 whose squares and sums are harmless, be the data of size 1e-300 or 1e300.
+Every channel of every run is first divided by the power of two just above its largest magnitude. That is exact,
+but for values some 300 orders of magnitude below the largest, which vanish beside it anyway. It leaves numbers below 1
+whose squares and sums are harmless, be the data of size 1e-300 or 1e300.
 """
 
 from __future__ import annotations
@@ -62,13 +63,12 @@ class Runs:
         counts = np.diff(self.offsets)[:, None]
         means = self.means()
         centred = self.values - self.spread(means)
-        # The mean of a long run is rounded; what it missed is visible now, at the size of the deviations.
-        missed = self.sums(centred) / counts
-        centred -= self.spread(missed)
+        # The mean is rounded at the size of the values; what it missed shows now, at the size of the deviations.
+        centred -= self.spread(self.sums(centred) / counts)
         deviations = np.sqrt(self.sums(centred * centred) / counts)
         # Half the range bounds the deviation (Popoviciu); rounded above it, that of the largest floats would overflow.
         deviations = np.minimum(deviations, (self.highest - self.lowest) / 2)
-        return Moments(np.clip(means + missed, self.lowest, self.highest), deviations, centred)
+        return Moments(means, deviations, centred)
 
     def are_constant(self) -> NDArray[np.bool_]:
         """Return (k, m): whether a run is constant up to the rounding of its own size.

@@ -212,14 +212,18 @@ def _log_rates(
     for i in range(offsets.size - 1):
         for t in range(offsets[i], offsets[i + 1]):
             for layer in range(depth):
-                # q = σ_w² ψ²[t-1] + σ_u² ψ²[l-1] + σ_b²: the rates of its parts, weighted by their shares.
+                # q = σ_w² ψ²[t-1] + σ_u² ψ²[l-1] + σ_b²: the rates of its parts, weighted by their shares. These add up
+                # to one but for rounding, and are divided by their sum: the unit vector of a single part doesn't move,
+                # and where two of them are opposite the derivative of V̂' is infinite, so it must not move at all.
                 if t > offsets[i]:
                     state = growth[layer, t - 1] * out[layer, t - 1]
                 else:
                     state = 2 * h[layer]
                 below = growth[layer - 1, t] * out[layer - 1, t] if layer > 0 else 0.0
-                out[layer, t] = (
-                    gamma2[layer, t] * (2 * w[layer] + state)
-                    + below2[layer, t] * (2 * u[layer] + below)
-                    + bias2[layer, t] * 2 * b[layer]
-                )
+                total = gamma2[layer, t] + below2[layer, t] + bias2[layer, t]
+                if total > 0:
+                    out[layer, t] = (
+                        gamma2[layer, t] * (2 * w[layer] + state)
+                        + below2[layer, t] * (2 * u[layer] + below)
+                        + bias2[layer, t] * 2 * b[layer]
+                    ) / total

@@ -26,7 +26,7 @@ class KernelSearch(KernelLearner):
         search: str = "fast",
         family: str = "rntk",
         n_members: int = 8,
-        max_length: int = 128,
+        max_length: int = 200,
         max_sequences: int = 500,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -43,6 +43,17 @@ class KernelSearch(KernelLearner):
         self.cache = cache
         self.progress = progress
 
+    def _read_training(self, X: Any) -> SequenceBatch:
+        # What the other kind of search left behind would be taken for a result of this one.
+        for name in ("best_estimator_", "members_", "loo_score_"):
+            self.__dict__.pop(name, None)
+        return super()._read_training(X)
+
+    def _fitted_kernels(self) -> list[Any]:
+        if hasattr(self, "best_estimator_"):
+            return [self.best_estimator_.kernel_]
+        return [member.kernel for member in self.members_]
+
     def _check_parameters(self) -> None:
         if self.search not in SEARCHES:
             raise ValueError(f"search must be one of {', '.join(SEARCHES)}, not {self.search!r}")
@@ -54,7 +65,7 @@ class KernelSearch(KernelLearner):
 
     def _fit_fast(self, batch: SequenceBatch, targets: Array, groups: Array | None, judge: Any) -> Array:
         """Search, choose, fit; returns the mean of the members' left-out predictions on what they were fitted to."""
-        candidates = fast_grid(self.family, batch.max_length, self.max_length)
+        candidates = fast_grid(self.family, batch, self.max_length)
         part = sample(len(batch), groups, self.max_sequences, check_random_state(self.random_state))
         small = part is not None
         store = GramStore(batch.take(part) if part is not None else batch, self.cache, self.n_jobs)

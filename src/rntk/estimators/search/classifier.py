@@ -99,4 +99,5 @@ class RNTKClassifierCV(ClassifierMixin, KernelSearch):  # type: ignore[misc]
         """Labels of the sequences in `X`."""
         if hasattr(self, "best_estimator_"):
             return self.best_estimator_.predict(self._view(self._read_new(X)))
-        return np.asarray(self.classes_[self._member_scores(self._read_new(X)).argmax(axis=1)])
+        scores = self._member_scores(self._read_new(X))
+        return np.asarray(self.classes_[scores.argmax(axis=1)])

@@ -93,7 +93,9 @@ def fit_members(
 
 def _best_ridge(K: Array, targets: Array, judge: Judge) -> tuple[int, RidgePath]:
     """Which ridge judges best; of equals the largest, the smoothest model."""
-    path = ridge_path(K, targets, relative_ridges() * max(float(np.trace(K)) / len(K), np.finfo(float).tiny))
+    scale = float(np.trace(K)) / len(K)
+    # A kernel that sees nothing (differences of two steps are one number, normalised to zero) predicts nothing.
+    path = ridge_path(K, targets, relative_ridges() * (scale if scale > 1e-300 else 1.0))
     merits = [judge(each) for each in path.left_out]
     return max(range(len(merits)), key=lambda r: (merits[r], r)), path
 

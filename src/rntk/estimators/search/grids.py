@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from ...kernels import NTK, RNTK
+from ...sequences import SequenceBatch
 from .polynomial import Polynomial
-from .views import View
+from .views import View, scaled_view
 
 FAMILIES = ("rntk", "ntk", "rbf", "polynomial")
 
@@ -54,28 +55,52 @@ def _paper_kernels(family: str) -> Iterator[tuple[dict[str, Any], Any]]:
             yield {"degree": degree, "offset": offset}, Polynomial(degree=degree, offset=offset)
 
 
-def fast_grid(family: str, longest: int, max_length: int) -> list[Candidate]:
-    """What `search="fast"` tries; long sequences are averaged down where a kernel costs O(T²)."""
-    block = -(-longest // max_length)
-    found = []
+def fast_grid(family: str, batch: SequenceBatch, max_length: int) -> list[Candidate]:
+    """What `search="fast"` tries on the sequences of `batch`, view by view.
+
+    The mean readout costs O(T²), so it sees long sequences averaged down, at two resolutions: models that look at
+    different scales agree by more than chance only where both are right.
+    """
+    coarse, fine = (-(-batch.max_length // steps) for steps in (max(1, max_length // 2), max_length))
+    found: list[Candidate] = []
+
+    def add(view: View | None, kernels: Iterator[tuple[dict[str, Any], Any]]) -> None:
+        if view is not None:
+            found.extend(Candidate(view, kernel, {**_said(view), **settings}) for settings, kernel in kernels)
+
     for name in ("values", "differences"):
-        for settings, kernel in _fast_kernels(check_family(family), name):
-            readout = settings.get("readout", "vector")
-            view = View(name, block if readout == "mean" else 1)
-            found.append(Candidate(view, kernel, {"view": name, "block": view.block, **settings}))
+        if check_family(family) != "rntk":
+            add(View(name), _vector_kernels(family))
+            continue
+        add(View(name, coarse), _mean_kernels((0.7, 1.0, 1.25, 1.38), (0.0, 0.3, 1.0)))
+        if fine != coarse:
+            add(View(name, fine), _mean_kernels((1.0, 1.25, 1.38), (0.3,)))
+        add(View(name), _last_kernels())
+    if family == "rntk":
+        add(scaled_view(batch, coarse), _mean_kernels((1.0, 1.25), (0.3, 1.0)))
+    else:
+        add(scaled_view(batch, 1), _vector_kernels(family))
     return found
 
 
-def _fast_kernels(family: str, view: str) -> Iterator[tuple[dict[str, Any], Any]]:
-    if family == "rntk":
-        options: dict[str, Any] = {"normalize": True, "dtype": "float32"}
-        for w, b in product((0.7, 1.0, 1.25, 1.38), (0.0, 0.3, 1.0)):
-            settings: dict[str, Any] = {"readout": "mean", "sigma_w": w, "sigma_b": b}
-            yield settings, RNTK(**settings, **options)
-        for w, b in product((1.3, 2**0.5), (0.0, 0.3)):
-            settings = {"readout": "last", "sigma_w": w, "sigma_b": b}
-            yield settings, RNTK(**settings, **options)
-    elif family == "ntk":
+def _said(view: View) -> dict[str, Any]:
+    return {"view": view.name, "block": view.block}
+
+
+def _mean_kernels(sigma_w: tuple[float, ...], sigma_b: tuple[float, ...]) -> Iterator[tuple[dict[str, Any], Any]]:
+    for w, b in product(sigma_w, sigma_b):
+        settings: dict[str, Any] = {"readout": "mean", "sigma_w": w, "sigma_b": b}
+        yield settings, RNTK(**settings, normalize=True, dtype="float32")
+
+
+def _last_kernels() -> Iterator[tuple[dict[str, Any], Any]]:
+    for b in (1.0, 10.0):
+        settings: dict[str, Any] = {"readout": "last", "sigma_w": 1.38, "sigma_b": b}
+        yield settings, RNTK(**settings, normalize=True, dtype="float32")
+
+
+def _vector_kernels(family: str) -> Iterator[tuple[dict[str, Any], Any]]:
+    if family == "ntk":
         for depth, b in product((1, 3, 6, 10), (0.0, 0.5, 2.0)):
             yield {"depth": depth, "sigma_b": b}, NTK(depth=depth, sigma_w=2**0.5, sigma_b=b, normalize=True)
     elif family == "rbf":

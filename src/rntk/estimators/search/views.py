@@ -1,20 +1,24 @@
 """Views: what a kernel of a search gets to see of a sequence.
 
-A view is a chain of the library's preprocessing functions, named so that a saved model can name it. All are made of
-one sequence at a time: nothing is learned from other sequences, so nothing leaks.
+A view is a chain of the library's preprocessing functions, named so that a saved model can name it. Each is made of
+one sequence at a time; "scaled" carries the mean and deviation of the training data with it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...preprocessing import differences, unit_norm, z_normalize
+import numpy as np
+
+from ...preprocessing import ChannelScaler, differences, unit_norm, z_normalize
 from ...preprocessing.blocks import block_means
 from ...sequences import SequenceBatch
 
+#: Sequences whose means and sizes differ by less than this, in units of the whole set's deviation, count as alike.
+SAME = 0.05
 #: Name of each view and what it shows.
 VIEWS = {
-    "as given": "the sequence as it is",
+    "scaled": "every channel shifted and scaled by what it is on all training sequences together",
     "unit norm": "the sequence divided by its norm, as in the RNTK paper",
     "values": "mean 0 and deviation 1 in every channel",
     "differences": "steps from one value to the next, z-normalised",
@@ -28,10 +32,13 @@ class View:
     Attributes
     ----------
     name : one of `VIEWS`. block : how many steps are averaged into one before anything else; 1 keeps all.
+    mean, deviation : of the training data, per channel; for "scaled" only.
     """
 
     name: str
     block: int = 1
+    mean: tuple[float, ...] = ()
+    deviation: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.name not in VIEWS:
@@ -39,9 +46,26 @@ class View:
 
     def __call__(self, batch: SequenceBatch) -> SequenceBatch:
         """The sequences of `batch` as this view shows them."""
-        if self.name == "as given":
-            return block_means(batch, self.block)
+        if self.name == "scaled":
+            values = (batch.values - np.asarray(self.mean)) / np.asarray(self.deviation)
+            return block_means(SequenceBatch(values, batch.offsets), self.block)
         if self.name == "unit norm":
             return unit_norm(block_means(batch, self.block))
         values = z_normalize(block_means(z_normalize(batch), self.block))
         return values if self.name == "values" else z_normalize(differences(values))
+
+
+def scaled_view(batch: SequenceBatch, block: int) -> View | None:
+    """The view "scaled" as the sequences of `batch` have it; None where it would show no more than "values".
+
+    That is so where every sequence has been z-normalised, as in most sets of the UCR archive.
+    """
+    scaler = ChannelScaler().fit(batch)
+    counts = batch.lengths[:, None]
+    starts = batch.offsets[:-1]
+    standard = (batch.values - scaler.mean_) / scaler.scale_
+    means = np.add.reduceat(standard, starts) / counts
+    sizes = np.sqrt(np.add.reduceat(np.square(standard), starts) / counts)
+    if means.std() < SAME and sizes.std() < SAME:
+        return None
+    return View("scaled", block, tuple(map(float, scaler.mean_)), tuple(map(float, scaler.scale_)))

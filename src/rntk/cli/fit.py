@@ -1,0 +1,200 @@
+"""`rntk fit`: choose kernels for the sequences in a file, fit, and save the model."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import (
+    DataArgument,
+    ForceOption,
+    FormatOption,
+    JsonOption,
+    LabelOption,
+    Missing,
+    MissingOption,
+    check_target,
+    read_data,
+)
+from .output import counted, make_console, make_table, print_json, short
+from .refusal import refuse, refusing
+
+if TYPE_CHECKING:
+    from ..files import LabelledSequences
+
+
+class Task(StrEnum):
+    """What the labels are."""
+
+    AUTO = "auto"
+    CLASSIFY = "classify"
+    REGRESS = "regress"
+
+
+class Search(StrEnum):
+    """How kernels are chosen."""
+
+    FAST = "fast"
+    PAPER = "paper"
+
+
+class Family(StrEnum):
+    """Which kernels are tried."""
+
+    RNTK = "rntk"
+    NTK = "ntk"
+    RBF = "rbf"
+    POLYNOMIAL = "polynomial"
+
+
+def fit(
+    data: DataArgument,
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="File for the model, by custom named .rntk.")],
+    task: Annotated[Task, typer.Option(help="auto: numbers with fractions are targets, other labels classes.")] = (
+        Task.AUTO
+    ),
+    search: Annotated[Search, typer.Option(help="fast, or the protocol of the RNTK paper.")] = Search.FAST,
+    family: Annotated[Family, typer.Option(help="Kernels to choose from.")] = Family.RNTK,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; all cores unless given.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of Gram matrices: an interrupted search goes on.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="For folds and samples.", min=0, max=2**32 - 1)] = 0,
+    label: LabelOption = "auto",
+    format: FormatOption = None,
+    missing: MissingOption = Missing.ERROR,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose kernels for labelled sequences, fit, and save the model."""
+    check_target(out, force, (data,))
+    content = read_data(data, label, format, missing)
+    classify, y = _targets(content, task)
+
+    from ..estimators import RNTKClassifierCV, RNTKRegressorCV
+    from ..models import save
+
+    learner = RNTKClassifierCV if classify else RNTKRegressorCV
+    model = learner(search=search.value, family=family.value, n_jobs=jobs, random_state=seed, cache=cache)
+    begin = time.perf_counter()
+    with refusing(f"{data} can't be fitted"):
+        model.fit(content.X, y)
+    seconds = time.perf_counter() - begin
+    with refusing():
+        save(model, out)
+    report = _report(model, content, y, classify)
+    report |= {"data": str(data), "model": str(out), "seed": seed, "seconds": round(seconds, 3)}
+    if as_json:
+        print_json(report)
+    else:
+        _show(report)
+
+
+def _targets(content: LabelledSequences, task: Task) -> tuple[bool, Any]:
+    """Whether to classify, and the labels in the type that goes with it."""
+    import numpy as np
+
+    y, where = content.y, content.path
+    if y is None:
+        refuse(f"{where} has no labels, and fit learns from labels; --label says where they stand")
+    if task is Task.REGRESS or (task is Task.AUTO and y.dtype.kind == "f"):
+        if y.dtype.kind not in "fi":
+            refuse(f"the labels of {where} are words, such as {str(y[0])!r}; --task regress needs numbers")
+        return False, y.astype(np.float64)
+    if y.dtype.kind == "f":
+        if not (y == np.floor(y)).all():
+            refuse(f"the labels of {where} are numbers with fractions, not classes; take --task regress")
+        y = y.astype(np.int64) if np.abs(y).max() < 2**53 else y.astype(str)
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) == 1:
+        refuse(f"{where} has a single class, {str(classes[0])!r}; a classifier needs at least two")
+    if task is Task.AUTO and counts.max() == 1 and y.dtype.kind != "U":
+        refuse(f"no label of {where} occurs twice, so they look like targets; pass --task regress or classify")
+    return True, y
+
+
+# -- the report ---------------------------------------------------------------------------------------------------
+
+
+def _report(model: Any, content: LabelledSequences, y: Any, classify: bool) -> dict[str, Any]:
+    from .. import __version__
+
+    lengths, results = content.X.lengths, model.cv_results_
+    order = results["rank_test_score"].argsort()[: len(getattr(model, "members_", [None]))]
+    return {
+        "rntk_version": __version__,
+        "task": "classify" if classify else "regress",
+        "n_sequences": len(content.X),
+        "n_channels": content.X.n_channels,
+        "min_length": int(lengths.min()),
+        "max_length": int(lengths.max()),
+        "classes": model.classes_.tolist() if classify else None,
+        "search": model.search,
+        "family": model.family,
+        "n_candidates": len(results["params"]),
+        "chosen": [_chosen(results, k) for k in order],
+        "score": _score(model, y, classify),
+    }
+
+
+def _chosen(results: dict[str, Any], k: int) -> dict[str, Any]:
+    """Settings and score of one candidate; scores are accuracies, or minus squared errors."""
+    ridge = {"ridge": float(results["ridge"][k])} if "ridge" in results else {}
+    return {**results["params"][k], **ridge, "score": float(results["mean_test_score"][k])}
+
+
+def _score(model: Any, y: Any, classify: bool) -> dict[str, Any]:
+    """How good the model is on sequences it has not seen, as far as the training data tells."""
+    if model.search == "paper":
+        by, of, value = "cross-validation", "the best candidate", model.best_score_
+    elif hasattr(model, "loo_score_"):
+        return {
+            "measure": "accuracy" if classify else "r2",
+            "by": "leave-one-out",
+            "of": "the model",
+            "value": float(model.loo_score_),
+        }
+    else:
+        by, of, value = "leave-one-out", "the best member", model.best_score_
+    if classify:
+        return {"measure": "accuracy", "by": by, "of": of, "value": float(value)}
+    # Scores of regressions are minus mean squared errors; the fast search has divided targets by their deviation.
+    spread = float(y.var())
+    error = -value / (spread if model.search == "paper" and spread > 0 else 1.0)
+    return {"measure": "r2", "by": by, "of": of, "value": 1.0 - error if spread > 0 else None}
+
+
+def _show(report: dict[str, Any]) -> None:
+    console = make_console()
+    lengths = sorted({report["min_length"], report["max_length"]})
+    classes = f", {counted(len(report['classes']), 'class', 'classes')}" if report["classes"] else ""
+    console.print(
+        f"{'Classification' if classes else 'Regression'}: {counted(report['n_sequences'], 'sequence')}{classes}, "
+        f"{counted(report['n_channels'], 'channel')}, {' to '.join(map(str, lengths))} steps"
+    )
+    chosen = report["chosen"]
+    what = "the best one" if report["search"] == "paper" else f"the {len(chosen)} best, which are averaged"
+    console.print(f"Tried {report['n_candidates']} candidates ({report['search']} search, {report['family']}); {what}:")
+    headings = list(dict.fromkeys(name for each in chosen for name in each))
+    words = sum(isinstance(chosen[0].get(name), str) for name in headings)
+    headings.sort(key=lambda name: not isinstance(chosen[0].get(name), str))  # words first; the sort is stable
+    table = make_table(*headings, left=words)
+    for each in chosen:
+        table.add_row(*(short(each.get(name, "")) for name in headings))
+    console.print(table)
+    console.print(_describe_score(report["score"]))
+    console.print(f"Time: {report['seconds']:.1f} s")
+    console.print("Model:", report["model"], soft_wrap=True)
+
+
+def _describe_score(score: dict[str, Any]) -> str:
+    name = "accuracy" if score["measure"] == "accuracy" else "R²"
+    by = score["by"].capitalize()
+    if score["value"] is None:
+        return f"{by} {name}: none, because all targets are equal"
+    value = f"{score['value']:.1%}" if score["measure"] == "accuracy" else f"{score['value']:.4f}"
+    return f"{by} {name} of {score['of']}: {value} (it was chosen on the same data, so this is a little too good)"

@@ -1,0 +1,88 @@
+"""The arguments that `fit`, `predict` and `score` share, and what they stand for."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .refusal import refuse, refusing
+
+if TYPE_CHECKING:
+    from ..files import LabelledSequences
+
+
+class Format(StrEnum):
+    """File formats of sequences."""
+
+    TSV = "tsv"
+    TS = "ts"
+    CSV = "csv"
+
+
+class Missing(StrEnum):
+    """What to do about missing values."""
+
+    ERROR = "error"
+    INTERPOLATE = "interpolate"
+
+
+DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="Sequences: a .tsv, .ts or .csv file.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `rntk fit` saved.")]
+LabelOption = Annotated[
+    str, typer.Option(metavar="WHERE", help="Where labels stand: auto, first, last, none, or a column's name.")
+]
+FormatOption = Annotated[Format | None, typer.Option("--format", help="Format of DATA, if its suffix does not tell.")]
+MissingOption = Annotated[Missing, typer.Option(help="Missing values: refuse the file, or fill them in.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")]
+
+
+def read_data(path: Path, label: str, format: Format | None, missing: Missing) -> LabelledSequences:
+    """The sequences in a file, or a refusal."""
+    from ..files import read
+
+    with refusing():
+        return read(path, format=None if format is None else format.value, label=label, missing=missing.value)
+
+
+def load_model(path: Path) -> Any:
+    """The learner in a file, or a refusal."""
+    from ..models import load
+
+    with refusing():
+        return load(path)
+
+
+def check_target(path: Path, force: bool, inputs: tuple[Path, ...] = ()) -> None:
+    """Refuse a file that can't be written: better now than after the work."""
+    try:
+        path.exists()
+    except OSError as error:  # a name too long, say
+        refuse(f"--out {path} can't be written: {error.strerror or error}")
+    if path.is_dir():
+        refuse(f"--out {path} is a folder; give the name of a file in it")
+    if not path.parent.is_dir():
+        refuse(f"--out {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        refuse(f"--out {path}: the folder {path.parent} can't be written to")
+    if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
+        refuse(f"--out {path} is one of the files to read; give another name")
+    if path.exists() and not force:
+        refuse(f"--out {path} exists; pass --force to replace it, or give another name")
+
+
+def predict(model: Any, model_path: Path, data: LabelledSequences) -> Any:
+    """The model's predictions for the sequences of a file, or a refusal."""
+    expected, found = model.n_channels_in_, data.X.n_channels
+    if expected != found:
+        refuse(f"{model_path} was fitted to {_channels(expected)}, and {data.path} has {_channels(found)}")
+    with refusing(f"{model_path} can't predict {data.path}"):
+        return model.predict(data.X)
+
+
+def _channels(count: int) -> str:
+    return f"{count} channel{'s' if count != 1 else ''}"

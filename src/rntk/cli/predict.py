@@ -1,0 +1,97 @@
+"""`rntk predict`: what a saved model says about the sequences in a file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import (
+    DataArgument,
+    ForceOption,
+    FormatOption,
+    JsonOption,
+    LabelOption,
+    Missing,
+    MissingOption,
+    ModelArgument,
+    check_target,
+    load_model,
+    read_data,
+)
+from .options import predict as predict_with
+from .output import counted, make_console, make_table, print_json, short
+from .refusal import refuse
+
+#: Rows on the screen; a file takes all.
+MOST_ROWS = 40
+
+
+def predict(
+    model: ModelArgument,
+    data: DataArgument,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="File for the predictions.")] = None,
+    label: LabelOption = "auto",
+    format: FormatOption = None,
+    missing: MissingOption = Missing.ERROR,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict the labels of sequences; pass --label none if the file has no labels."""
+    if out is not None:
+        check_target(out, force, (model, data))
+    learner = load_model(model)
+    content = read_data(data, label, format, missing)
+    predictions = predict_with(learner, model, content)
+    headings = ["sequence", *_names(predictions), *([] if content.y is None else ["label"])]
+    if out is not None:
+        _write(out, headings, _rows(predictions, content.y))
+    if as_json:
+        print_json(
+            {
+                "model": str(model),
+                "data": str(data),
+                "out": None if out is None else str(out),
+                "task": "classify" if hasattr(learner, "classes_") else "regress",
+                "n_sequences": len(predictions),
+                "predictions": predictions,
+                "labels": content.y,
+            }
+        )
+        return
+    console = make_console()
+    if out is not None:
+        console.print(f"{counted(len(predictions), 'prediction')}:", str(out), soft_wrap=True)
+        return
+    table = make_table(*headings)
+    for row, _ in zip(_rows(predictions, content.y), range(MOST_ROWS), strict=False):
+        table.add_row(*map(short, row))
+    console.print(table)
+    if len(predictions) > MOST_ROWS:
+        console.print(f"… and {len(predictions) - MOST_ROWS} more; --out FILE.csv or --json gives all")
+
+
+def _names(predictions: Any) -> list[str]:
+    """Headings of the predictions: one, or one per target."""
+    if predictions.ndim == 1:
+        return ["prediction"]
+    return [f"prediction_{k}" for k in range(predictions.shape[1])]
+
+
+def _rows(predictions: Any, labels: Any) -> Iterator[list[Any]]:
+    """Number of the sequence, from 0 as everywhere in rntk, predictions, and the label if there is one."""
+    for i, found in enumerate(predictions.reshape(len(predictions), -1).tolist()):
+        yield [i, *found, *([] if labels is None else [labels[i].item()])]
+
+
+def _write(path: Path, headings: list[str], rows: Iterator[list[Any]]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(headings)
+            writer.writerows(rows)
+    except OSError as error:
+        refuse(f"--out {path} can't be written: {error.strerror or error}")

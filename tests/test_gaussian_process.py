@@ -1,0 +1,182 @@
+"""Gaussian processes on sequences: evidence, posterior, coverage."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.linalg import LinAlgError
+from scipy import stats
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+from rntk import NTK, RNTK, RNTKGaussianProcess
+
+
+def ragged(seed, n=12, channels=1, shortest=3, longest=9):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((rng.integers(shortest, longest), channels)) for _ in range(n)]
+
+
+def draw(kernel, X, noise, seed):
+    K = kernel(X)
+    value, vector = np.linalg.eigh(K)
+    rng = np.random.default_rng(seed)
+    f = vector @ (np.sqrt(np.maximum(value, 0)) * rng.standard_normal(len(K)))
+    return f + np.sqrt(noise) * rng.standard_normal(len(K))
+
+
+def test_equal_lengths_agree_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    X, new = rng.standard_normal((15, 6)), rng.standard_normal((4, 6))
+    y = X.sum(axis=1)
+    kernel = RNTK(sigma_b=0.3)
+    ours = RNTKGaussianProcess(kernel, noise=0.1, optimizer=None).fit(X, y)
+    theirs = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X, y)
+    np.testing.assert_allclose(
+        ours.log_marginal_likelihood_value_, theirs.log_marginal_likelihood_value_, rtol=1e-10
+    )
+    for a, b in zip(ours.predict(new, return_std=True), theirs.predict(new, return_std=True), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8)
+    np.testing.assert_allclose(
+        ours.predict(new, return_cov=True)[1], theirs.predict(new, return_cov=True)[1], rtol=1e-7, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("prior", ["ntk", "nngp"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RNTK(sigma_b=0.3, sigma_h=0.4),
+        RNTK(activation="erf", depth=2, sigma_w=[1.1, 0.9], sigma_b=0.2, bidirectional=True),
+        RNTK(readout="mean", sigma_b=0.2, normalize=True),
+        RNTK(activation="tanh", sigma_w=1.0, parameterization="standard"),
+    ],
+    ids=["relu", "erf, deep", "mean, normalised", "tanh, standard"],
+)
+def test_evidence_gradients_match_differences(kernel, prior):
+    X = ragged(1, channels=2)
+    y = np.array([x.sum() for x in X])
+    model = RNTKGaussianProcess(kernel, noise=0.3, prior=prior, optimizer=None).fit(X, y)
+    theta = model._theta()
+    value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
+    assert value == pytest.approx(model.log_marginal_likelihood_value_, rel=1e-10)
+    step = 1e-5
+    for p in range(len(theta)):
+        move = np.eye(len(theta))[p] * step
+        slope = (model.log_marginal_likelihood(theta + move) - model.log_marginal_likelihood(theta - move)) / (2 * step)
+        assert gradient[p] == pytest.approx(slope, rel=2e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["fused", "reference"])
+def test_the_nngp_has_a_gradient_of_its_own(engine):
+    X = ragged(2, n=4)
+    kernel = RNTK(sigma_b=0.2, engine=engine)
+    K, gradient = kernel.nngp(X, eval_gradient=True)
+    np.testing.assert_allclose(K, kernel.nngp(X), rtol=1e-12)
+    for p in range(len(kernel.theta)):
+        move = np.eye(len(kernel.theta))[p] * 1e-5
+        ahead, behind = (kernel.clone_with_theta(kernel.theta + way * move).nngp(X) for way in (1, -1))
+        np.testing.assert_allclose(gradient[:, :, p], (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-7)
+    with pytest.raises(ValueError, match="without Y"):
+        kernel.nngp(X, X, eval_gradient=True)
+
+
+def test_the_optimum_is_better_and_flat():
+    X = ragged(3, n=25)
+    y = draw(RNTK(sigma_w=1.1, sigma_u=0.7), X, 0.05, 0)
+    start = RNTKGaussianProcess(RNTK(), noise=1.0, optimizer=None).fit(X, y)
+    found = RNTKGaussianProcess(RNTK(), noise=1.0, n_restarts_optimizer=1, random_state=0).fit(X, y)
+    assert found.log_marginal_likelihood_value_ > start.log_marginal_likelihood_value_ + 1
+    theta, bounds = found._theta(), found._bounds()
+    _, gradient = found.log_marginal_likelihood(theta, eval_gradient=True)
+    inside = (theta > bounds[:, 0] + 1e-6) & (theta < bounds[:, 1] - 1e-6)
+    assert np.abs(gradient[inside]).max() < 0.05
+    assert found.kernel.theta is not found.kernel_.theta and found.noise == 1.0
+
+
+@pytest.mark.parametrize("prior", ["ntk", "nngp"])
+def test_intervals_cover_what_they_say(prior):
+    """Data drawn from the model: 95 % intervals hold 90 to 99 % of 600 new observations."""
+    kernel = RNTK(sigma_w=1.2, sigma_b=0.3)
+    hits = []
+    for seed in range(12):
+        X = ragged(100 + seed, n=80)
+        own = kernel if prior == "ntk" else kernel.nngp
+        y = draw(own, X, 0.1, seed)
+        model = RNTKGaussianProcess(kernel, noise=0.1, prior=prior, optimizer=None).fit(X[:30], y[:30])
+        mean, std = model.predict(X[30:], return_std=True, include_noise=True)
+        hits.append(np.abs(y[30:] - mean) < stats.norm.ppf(0.975) * std)
+    assert 0.90 < np.mean(hits) < 0.99
+
+
+def test_samples_have_the_posterior_s_moments():
+    X, new = ragged(4), ragged(5, n=3)
+    y = np.array([x.sum() for x in X])
+    model = RNTKGaussianProcess(RNTK(), noise=0.2, optimizer=None).fit(X, y)
+    mean, covariance = model.predict(new, return_cov=True)
+    sample = model.sample_y(new, n_samples=20_000, random_state=1)
+    assert sample.shape == (3, 20_000)
+    scale = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(sample.mean(axis=1), mean, atol=5 * scale.max() / np.sqrt(20_000))
+    np.testing.assert_allclose(np.cov(sample), covariance, atol=0.05 * scale.max() ** 2)
+    np.testing.assert_array_equal(model.sample_y(new, 2, random_state=3), model.sample_y(new, 2, random_state=3))
+
+
+def test_normalised_targets_shift_and_scale():
+    X = ragged(6)
+    y = np.array([x.mean() for x in X])
+    kernel = RNTK(readout="mean")
+    plain = RNTKGaussianProcess(kernel, noise=0.1, optimizer=None, normalize_y=True).fit(X, y)
+    moved = RNTKGaussianProcess(kernel, noise=0.1, optimizer=None, normalize_y=True).fit(X, 100 + 7 * y)
+    a, b = plain.predict(X, return_std=True), moved.predict(X, return_std=True)
+    np.testing.assert_allclose(b[0], 100 + 7 * a[0], rtol=1e-9)
+    np.testing.assert_allclose(b[1], 7 * a[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel", [ConstantKernel() * RBF(2.0), NTK(sigma_b=0.1), RNTK() + WhiteKernel(0.1), lambda A, B: A @ B.T]
+)
+def test_other_kernels(kernel):
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    model = RNTKGaussianProcess(kernel, noise=0.1).fit(X, X[:, 0])
+    assert model.score(X, X[:, 0]) > 0.9
+
+
+def test_pickle_keeps_the_posterior():
+    X = ragged(7)
+    model = RNTKGaussianProcess(RNTK(), noise=0.1, optimizer=None).fit(X, [x.sum() for x in X])
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(model.predict(X, return_std=True), again.predict(X, return_std=True))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"prior": "mlp"}, "prior"),
+        ({"noise": -1.0}, "noise"),
+        ({"noise": "much"}, "noise"),
+        ({"optimizer": "adam"}, "optimizer"),
+        ({"prior": "nngp", "kernel": RBF()}, "nngp"),
+    ],
+)
+def test_wrong_parameters_are_named(settings, message):
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    with pytest.raises(ValueError, match=message):
+        RNTKGaussianProcess(**settings).fit(X, X[:, 0])
+
+
+def test_duplicates_without_noise_are_explained():
+    X = np.ones((4, 3))
+    with pytest.raises(LinAlgError, match="smallest eigenvalue"):
+        RNTKGaussianProcess(noise=0.0, optimizer=None).fit(X, np.arange(4.0))
+
+
+def test_one_target_only_and_one_kind_of_spread():
+    X = ragged(8)
+    with pytest.raises(ValueError, match="2 columns"):
+        RNTKGaussianProcess().fit(X, np.zeros((12, 2)))
+    model = RNTKGaussianProcess(optimizer=None).fit(X, np.arange(12.0))
+    with pytest.raises(ValueError, match="not for both"):
+        model.predict(X, return_std=True, return_cov=True)
