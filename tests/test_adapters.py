@@ -8,6 +8,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -26,8 +27,6 @@ def _one_thread():
 
 def import_or_skip(name: str):
     """The module, or a skip that says what to install; warnings of a foreign import are not ours to fail on."""
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         library = name.partition(".")[0]
@@ -129,6 +128,7 @@ def test_aeon_regressor_is_the_search(aeon):
     model = aeon.RNTKAeonRegressor(**CHEAP, random_state=4).fit(X, y)
     plain = RNTKRegressorCV(**CHEAP, n_jobs=1, random_state=4).fit([x.T for x in X], y)
     np.testing.assert_array_equal(model.predict(X), plain.predict([x.T for x in X]))
+    assert model.model_.get_params() == plain.get_params() == model.get_params()
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
 
@@ -175,8 +175,6 @@ def panel():
 
 
 def test_sktime_checks(sktime):
-    import warnings
-
     check_estimator = import_or_skip("sktime.utils.estimator_checks").check_estimator
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of sktime's own test machinery

@@ -228,14 +228,14 @@ def test_mistakes_are_named(learner):
     X, y = waves(15, n=6, channels=2)
     with pytest.raises(ValueError, match="6 sequences and 5"):
         learner.fit(X, y[:5])
-    with pytest.raises(ValueError, match="sequence 1 has .* NaN"):
+    with pytest.raises(ValueError, match=r"sequence 1 has .* NaN"):
         learner.fit([X[0], np.full_like(X[1], np.nan), *X[2:]], y)
     with pytest.raises(ValueError, match="sequence 2"):
         learner.fit([X[0], X[1], np.empty((0, 2)), *X[3:]], y)
     with pytest.raises(ValueError, match="y to be passed"):
         learner.fit(X, None)
     learner.fit(X, y)
-    with pytest.raises(ValueError, match="3 channels.*expecting 2"):
+    with pytest.raises(ValueError, match=r"3 channels.*expecting 2"):
         learner.predict([np.zeros((4, 3))])
 
 
