@@ -34,9 +34,7 @@ def test_equal_lengths_agree_with_scikit_learn():
     kernel = RNTK(sigma_b=0.3)
     ours = RNTKGaussianProcess(kernel, noise=0.1, optimizer=None).fit(X, y)
     theirs = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X, y)
-    np.testing.assert_allclose(
-        ours.log_marginal_likelihood_value_, theirs.log_marginal_likelihood_value_, rtol=1e-10
-    )
+    np.testing.assert_allclose(ours.log_marginal_likelihood_value_, theirs.log_marginal_likelihood_value_, rtol=1e-10)
     for a, b in zip(ours.predict(new, return_std=True), theirs.predict(new, return_std=True), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8)
     np.testing.assert_allclose(
