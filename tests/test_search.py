@@ -203,8 +203,11 @@ def test_paper_regression():
     rng = np.random.default_rng(10)
     X = rng.standard_normal((20, 6))
     model = RNTKRegressorCV(search="paper", family="rbf").fit(X, X[:, 0])
-    assert model.best_params_["alpha"] in (0, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, *range(1, 9), 10, 100)
+    assert model.best_params_["ridge"] in (0, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, *range(1, 9), 10, 100)
+    assert set(model.best_params_) == {"alpha", "ridge"}
     assert model.predict(X).shape == (20,)
+    singular = RNTKRegressorCV(search="paper", family="polynomial").fit(np.vstack([X, X]), np.tile(X[:, 0], 2))
+    assert singular.predict(X).shape == (20,)
 
 
 def test_small_classes_do_not_stop_the_folds():

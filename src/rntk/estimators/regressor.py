@@ -98,7 +98,7 @@ def solve_ridge(K: Array, targets: Array, alpha: float) -> Array:
         # Directions whose eigenvalue is rounding carry no information about the targets.
         kept = value > len(K) * np.finfo(float).eps * max(value[-1], 0.0)
         vector = vector[:, kept]
-        return np.asarray(vector @ ((vector.T @ targets) / value[kept, None]))
+        return np.asarray((vector / value[kept]) @ (vector.T @ targets))
 
 
 def check_targets(y: Any, count: int) -> Array:

@@ -76,7 +76,7 @@ def write_archive(path: Path, text: str, shelf: Shelf) -> None:
                 os.fsync(stream.fileno())
             os.replace(partial, target)
         finally:
-            pass
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise DefectError(f"the system says: {error.strerror or error}") from error
 

@@ -55,7 +55,7 @@ class RNTKRegressorCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
             folds = plain_folds(len(batch), 5, check_random_state(self.random_state))
             candidates = paper_grid(self.family)
             scores = ridge_scores(candidates, store, y, folds, PAPER_RIDGES, self.progress)
-            best, ridge = self._record_grid(candidates, scores, "alpha", PAPER_RIDGES)
+            best, ridge = self._record_grid(candidates, scores, "ridge", PAPER_RIDGES)
             self._view = best.view
             self.best_estimator_ = RNTKRegressor(with_threads(best.kernel, self.n_jobs), alpha=ridge)
             self.best_estimator_.fit(best.view(batch), y)
