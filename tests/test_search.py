@@ -149,8 +149,11 @@ def test_many_sequences_are_searched_on_a_stratified_sample_and_fitted_whole():
 
 
 def test_ties_go_to_the_smaller_error_and_then_to_the_first():
-    trials = [Trial(Candidate(View("values"), None, {}), merit, 1.0, 0.0) for merit in
-              [(0.8, -1.0), (0.9, -2.0), (0.9, -1.0), (0.9, -1.0)]]  # fmt: skip
+    nothing = np.empty(0)
+    trials = [
+        Trial(Candidate(View("values"), None, {}), merit, 1.0, 0.0, nothing, nothing)
+        for merit in [(0.8, -1.0), (0.9, -2.0), (0.9, -1.0), (0.9, -1.0)]
+    ]
     assert choose(trials, 3) == [2, 3, 1]
 
 
@@ -216,6 +219,17 @@ def test_small_classes_do_not_stop_the_folds():
     assert sorted(np.concatenate([test for _, test in folds])) == list(range(11))
     with pytest.raises(ValueError, match="single sequence"):
         class_folds(np.arange(4), 10, np.random.RandomState(0))
+
+
+@pytest.mark.parametrize("most, again", [(500, 0), (10, 2)])
+def test_every_kernel_is_computed_once(monkeypatch, most, again):
+    """Without a cache too; those chosen on a sample once more, on all sequences."""
+    X, y = waves(13, n=14)
+    calls = []
+    real = store_module.gram
+    monkeypatch.setattr(store_module, "gram", lambda *given: calls.append(given) or real(*given))
+    model = RNTKClassifierCV(n_members=2, max_sequences=most).fit(X, y)
+    assert len(calls) == len(model.cv_results_["params"]) + again
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------

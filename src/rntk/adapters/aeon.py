@@ -61,17 +61,8 @@ class _SearchAdapter:
 
     def _fit(self, X: Any, y: Any) -> Any:
         self._n_jobs = check_n_jobs(self.n_jobs)
-        self.model_ = self._search(
-            search=self.search,
-            family=self.family,
-            n_members=self.n_members,
-            max_length=self.max_length,
-            max_sequences=self.max_sequences,
-            n_jobs=self._n_jobs,
-            random_state=self.random_state,
-            cache=self.cache,
-            progress=self.progress,
-        ).fit(SequenceBatch.from_aeon(X), y)
+        parameters = {**self.get_params(deep=False), "n_jobs": self._n_jobs}  # type: ignore[attr-defined]
+        self.model_ = self._search(**parameters).fit(SequenceBatch.from_aeon(X), y)
         return self
 
     def _predict(self, X: Any) -> Array:

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from ...sequences import SequenceBatch
 from ..base import KernelLearner
-from .fast import Judge, Member, Trial, choose, fit_members, try_all
+from .fast import Member, Trial, as_members, choose, try_all
 from .grids import Candidate, check_family, fast_grid
 from .store import GramStore
 
@@ -67,29 +67,26 @@ class KernelSearch(KernelLearner):
         """Search, choose, fit; returns the mean of the members' left-out predictions on what they were fitted to."""
         candidates = fast_grid(self.family, batch, self.max_length)
         part = sample(len(batch), groups, self.max_sequences, check_random_state(self.random_state))
-        small = part is not None
-        store = GramStore(batch.take(part) if part is not None else batch, self.cache, self.n_jobs)
-        seen = targets[part] if part is not None else targets
+        store = GramStore(batch if part is None else batch.take(part), self.cache, self.n_jobs)
+        seen = targets if part is None else targets[part]
         trials = try_all(candidates, store, seen, judge(part), self.progress)
         chosen = choose(trials, self.n_members)
-        store = GramStore(batch, self.cache, self.n_jobs) if small else store
-        self.members_, left_out = fit_members(
-            [candidates[k] for k in chosen], store, targets, judge(None), self.progress
-        )
+        fitted = [trials[k] for k in chosen]
+        if part is not None:
+            store = GramStore(batch, self.cache, self.n_jobs)
+            fitted = try_all([candidates[k] for k in chosen], store, targets, judge(None), self.progress, "Fit")
+        self.members_ = as_members(fitted, store)
         self._record(trials, chosen)
-        return left_out
+        return np.asarray(np.mean([trial.left_out for trial in fitted], axis=0))
 
     def _record(self, trials: list[Trial], chosen: list[int]) -> None:
         merit = np.array([trial.merit for trial in trials])
-        order = choose(trials, len(trials))
-        rank = np.empty(len(trials), dtype=np.int64)
-        rank[order] = np.arange(1, len(trials) + 1)
         self.cv_results_ = {
             "params": [trial.candidate.settings for trial in trials],
             "mean_test_score": merit[:, 0],
             "loo_error": -merit[:, 1],
             "ridge": np.array([trial.ridge for trial in trials]),
-            "rank_test_score": rank,
+            "rank_test_score": ranks(choose(trials, len(trials))),
             "seconds": np.array([trial.seconds for trial in trials]),
         }
         self.best_index_ = chosen[0]
@@ -100,9 +97,7 @@ class KernelSearch(KernelLearner):
         """Results of a paper's grid; returns the best candidate and value. Of equals the one listed first."""
         flat = scores.ravel()
         best = int(np.argmax(flat))
-        order = np.argsort(-flat, kind="stable")
-        rank = np.empty(len(flat), dtype=np.int64)
-        rank[order] = np.arange(1, len(flat) + 1)
+        rank = ranks(np.argsort(-flat, kind="stable"))
         params = [{**candidate.settings, name: value} for candidate in candidates for value in values]
         self.cv_results_ = {"params": params, "mean_test_score": flat, "rank_test_score": rank}
         self.best_index_ = best
@@ -131,4 +126,8 @@ def sample(n: int, groups: Array | None, most: int, random: np.random.RandomStat
     return np.sort(np.concatenate(kept))
 
 
-__all__ = ["Judge", "KernelSearch", "sample"]
+def ranks(order: Any) -> Array:
+    """Rank of each entry, from 1, where `order` lists entries best first."""
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(1, len(order) + 1)
+    return rank

@@ -29,12 +29,14 @@ Judge = Callable[[Array], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Trial:
-    """How one candidate did: `merit` as the judge gives it, at its best `ridge`, in `seconds`."""
+    """How one candidate did: `merit` as the judge gives it, at its best `ridge`, in `seconds`; and the model there."""
 
     candidate: Candidate
     merit: tuple[float, float]
     ridge: float
     seconds: float
+    dual: Array
+    left_out: Array
 
 
 @dataclass(frozen=True)
@@ -54,17 +56,24 @@ class Member:
 
 
 def try_all(
-    candidates: list[Candidate], store: GramStore, targets: Array, judge: Judge, progress: bool | None
+    candidates: list[Candidate],
+    store: GramStore,
+    targets: Array,
+    judge: Judge,
+    progress: bool | None,
+    title: str = "Search",
 ) -> list[Trial]:
     """Every candidate on the sequences of `store`, in order."""
     trials = []
     costs = [_cost(candidate, store.batch) for candidate in candidates]
-    with progress_bar("Search", sum(costs), progress) as advance:
+    with progress_bar(title, sum(costs), progress) as advance:
         for candidate, cost in zip(candidates, costs, strict=True):
             begin = time.perf_counter()
             best, path = _best_ridge(store.gram(candidate), targets, judge)
-            merit = judge(path.left_out[best])
-            trials.append(Trial(candidate, merit, float(path.ridges[best]), time.perf_counter() - begin))
+            # Copies: views would keep the solutions for all ridges alive.
+            dual, left_out = path.dual[best].copy(), path.left_out[best].copy()
+            seconds = time.perf_counter() - begin
+            trials.append(Trial(candidate, judge(left_out), float(path.ridges[best]), seconds, dual, left_out))
             advance(cost)
     return trials
 
@@ -74,21 +83,14 @@ def choose(trials: list[Trial], count: int) -> list[int]:
     return sorted(range(len(trials)), key=lambda k: tuple(-value for value in trials[k].merit))[:count]
 
 
-def fit_members(
-    candidates: list[Candidate], store: GramStore, targets: Array, judge: Judge, progress: bool | None
-) -> tuple[list[Member], Array]:
-    """The chosen candidates fitted to all sequences, and the mean of their left-out predictions."""
-    members, left_out = [], np.zeros(targets.shape)
-    costs = [_cost(candidate, store.batch) for candidate in candidates]
-    with progress_bar("Fit", sum(costs), progress) as advance:
-        for candidate, cost in zip(candidates, costs, strict=True):
-            best, path = _best_ridge(store.gram(candidate), targets, judge)
-            left_out += path.left_out[best] / len(candidates)
-            kernel = with_threads(candidate.kernel, store.n_jobs)
-            ridge = float(path.ridges[best])
-            members.append(Member(candidate.view, kernel, ridge, path.dual[best], store.view(candidate)))
-            advance(cost)
-    return members, left_out
+def as_members(trials: list[Trial], store: GramStore) -> list[Member]:
+    """The models of `trials`, which saw all sequences of `store`, ready to predict."""
+    views = {view: view(store.batch) for view in {trial.candidate.view for trial in trials}}
+    return [
+        Member(view, with_threads(trial.candidate.kernel, store.n_jobs), trial.ridge, trial.dual, views[view])
+        for trial in trials
+        for view in (trial.candidate.view,)
+    ]
 
 
 def _best_ridge(K: Array, targets: Array, judge: Judge) -> tuple[int, RidgePath]:

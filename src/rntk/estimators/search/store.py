@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,11 @@ class GramStore:
             except OSError as error:
                 raise ValueError(f"cache={str(folder)!r} can't be used as a folder: {error.strerror}") from None
         self._views: dict[Any, SequenceBatch] = {}
-        self._digest = hashlib.sha256(
-            batch.values.tobytes() + batch.offsets.tobytes() + str(batch.values.dtype).encode()
-        ).hexdigest()
+
+    @cached_property
+    def _digest(self) -> str:
+        values, offsets = self.batch.values, self.batch.offsets
+        return hashlib.sha256(values.tobytes() + offsets.tobytes() + str(values.dtype).encode()).hexdigest()
 
     def view(self, candidate: Candidate) -> SequenceBatch:
         """The sequences as this candidate sees them."""
