@@ -6,6 +6,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -14,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from rntk import NTK, RNTK, RNTKClassifier, RNTKRegressor, SequenceBatch, as_batch
+from rntk import NTK, RNTK, RNTKClassifier, RNTKClassifierCV, RNTKRegressor, SequenceBatch, as_batch
 from rntk.estimators.base import gram, in_blocks, self_gram
 from rntk.preprocessing import UnitNorm, ZNormalize
 
@@ -243,6 +244,26 @@ def test_one_class_is_refused():
     X, y = waves(16)
     with pytest.raises(ValueError, match="only one class"):
         RNTKClassifier().fit(X, np.zeros(len(y)))
+
+
+@pytest.mark.parametrize("learner", [RNTKClassifier(), RNTKClassifierCV(n_members=1)])
+@pytest.mark.parametrize("nothing", [None, "", "  ", float("nan"), pd.NA])
+def test_a_class_without_a_name_is_refused(learner, nothing):
+    X, _ = waves(16, n=6)
+    labels = np.array(["a", "b", "a", nothing, "b", nothing], dtype=object)
+    with pytest.raises(ValueError, match=r"2 of 6 labels are missing .* at positions 3, 5;"):
+        learner.fit(X, labels)
+
+
+@pytest.mark.parametrize("learner", [RNTKClassifier(), RNTKClassifierCV(n_members=1)])
+def test_a_class_without_sequences_is_no_class(learner):
+    """A category that no sequence has (pandas keeps it when rows are dropped) is neither learned nor predicted."""
+    X, _ = waves(16, n=6)
+    learner = clone(learner).fit(X, pd.Categorical(list("abaabb"), categories=["a", "b", "empty"]))
+    assert list(learner.classes_) == ["a", "b"]
+    assert set(learner.predict(X)) <= {"a", "b"}
+    # A label that was never seen is never predicted, and counts as a miss.
+    assert learner.score(X, ["never"] * 6) == 0.0
 
 
 @pytest.mark.parametrize("alpha", [-1.0, np.nan, np.inf, [[1.0]]])

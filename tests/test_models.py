@@ -668,6 +668,7 @@ def change(document: dict, where: str, value) -> dict:
         ("fast classifier", "fitted.members_", [], "members_"),
         ("fast classifier", "fitted.members_.0.view.name", "evil", "view"),
         ("fast classifier", "fitted.members_.0.view.block", 0, "block"),
+        ("fast classifier", "fitted.members_.0.view.clock", -1.0, "clock"),
         ("fast classifier", "fitted.members_.0.view.more", 0, "no view"),
         ("fast classifier", "fitted.members_.0.ridge", -1.0, "ridge"),
         ("fast classifier", "fitted.best_index_", 10**6, "best_index_"),

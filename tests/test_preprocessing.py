@@ -30,11 +30,13 @@ import rntk.preprocessing
 from rntk import SequenceBatch, SequenceError, as_batch
 from rntk.preprocessing import (
     ChannelScaler,
+    Clock,
     CumulativeSum,
     Differences,
     Downsample,
     UnitNorm,
     ZNormalize,
+    add_clock,
     cumulative_sum,
     differences,
     downsample,
@@ -52,9 +54,11 @@ STATELESS = {
     "Differences, twice": Differences(order=2),
     "Downsample": Downsample(3),
     "CumulativeSum": CumulativeSum(),
+    "Clock": Clock(2.0),
 }
 ALL = {**STATELESS, "ChannelScaler": ChannelScaler()}
 for_every_transformer = pytest.mark.parametrize("transformer", ALL, indirect=True)
+for_every_one_that_keeps_channels = pytest.mark.parametrize("transformer", sorted({*ALL} - {"Clock"}), indirect=True)
 for_every_stateless = pytest.mark.parametrize("transformer", STATELESS, indirect=True)
 
 
@@ -87,6 +91,7 @@ FORMULAS = {
     "Differences, twice": lambda x: np.diff(x, 2, axis=0) if len(x) > 2 else np.zeros_like(x[:1]),
     "Downsample": lambda x: block_means(x, 3),
     "CumulativeSum": lambda x: np.cumsum(x, axis=0),
+    "Clock": lambda x: np.column_stack([x, np.linspace(-2, 2, len(x)) if len(x) > 1 else [0.0]]),
 }
 
 
@@ -167,6 +172,14 @@ class TestByHand:
         got = Downsample(2).fit_transform([[1.0, 3.0, 5.0, 8.0], [2.0, 4.0], [9.0], [1.0, 2.0, 6.0]])
         assert_same(got, [[2.0, 6.5], [2.0, 4.0], [9.0], [1.5, 6.0]])
 
+    def test_clock_adds_a_channel_to_whatever_came(self):
+        assert Clock().fit_transform(np.zeros((2, 5))).shape == (2, 5, 2)
+        assert [x.shape for x in Clock().fit_transform([np.zeros((4, 2)), np.zeros((1, 2))])] == [(4, 3), (1, 3)]
+        assert Clock().fit_transform(as_batch(np.zeros((2, 5), "float32"))).dtype == np.float32
+        for reach in (0, -1, np.inf, np.nan, True, "far"):
+            with pytest.raises(ValueError, match="reach must be a positive number"):
+                Clock(reach).fit(np.zeros((2, 5)))
+
     def test_cumulative_sum(self):
         got = CumulativeSum().fit_transform([[[1.0, -1.0], [2.0, 5.0]], [[3.0, 3.0]]])
         assert_same(got, [[[1, -1], [3, 4]], [[3, 3]]])
@@ -217,6 +230,7 @@ class TestAgainstFormulas:
             (unit_norm, UnitNorm()),
             (z_normalize, ZNormalize()),
             (cumulative_sum, CumulativeSum()),
+            (lambda batch: add_clock(batch, 0.5), Clock(0.5)),
             (lambda batch: differences(batch, 2), Differences(2)),
             (lambda batch: downsample(batch, 3), Downsample(3)),
         ],
@@ -320,13 +334,13 @@ def hostile_batches(draw) -> SequenceBatch:
     return SequenceBatch(values, np.concatenate([[0], np.cumsum(lengths)]))
 
 
-def assert_sound(got: SequenceBatch, batch: SequenceBatch) -> None:
+def assert_sound(got: SequenceBatch, batch: SequenceBatch, added_channels: int = 0) -> None:
     SequenceBatch(got.values, got.offsets)  # checks everything
     assert got.values.flags.c_contiguous
     assert got.offsets.dtype == np.int64
     assert got.dtype == batch.dtype
     assert len(got) == len(batch)
-    assert got.n_channels == batch.n_channels
+    assert got.n_channels == batch.n_channels + added_channels
 
 
 @settings(max_examples=300, deadline=None)
@@ -346,7 +360,7 @@ def test_finite_or_an_error_that_names_the_sequence(name, batch):
         if rest and not isinstance(transformer, ChannelScaler):
             transformer.transform(batch.take(rest))
     else:
-        assert_sound(got, batch)
+        assert_sound(got, batch, added_channels=int(name == "Clock"))
 
 
 @settings(max_examples=200, deadline=None)
@@ -452,7 +466,7 @@ class TestOverflow:
 # What is given back -------------------------------------------------------------------------------------------
 
 
-@for_every_transformer
+@for_every_one_that_keeps_channels
 class TestForm:
     def test_array(self, transformer):
         X = np.random.default_rng(0).normal(size=(4, 7))

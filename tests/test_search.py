@@ -13,9 +13,9 @@ from sklearn.svm import SVC
 from rntk import RNTK, RNTKClassifierCV, RNTKRegressorCV, as_batch
 from rntk.estimators.search import store as store_module
 from rntk.estimators.search.base import sample
-from rntk.estimators.search.fast import Trial, choose
-from rntk.estimators.search.folds import class_folds
-from rntk.estimators.search.grids import FAMILIES, Candidate, fast_grid, paper_grid
+from rntk.estimators.search.fast import Trial, Verdict, choose, in_order
+from rntk.estimators.search.folds import class_folds, svm_scores
+from rntk.estimators.search.grids import FAMILIES, PAPER_C, Candidate, fast_grid, paper_grid
 from rntk.estimators.search.polynomial import Polynomial
 from rntk.estimators.search.ridge import ridge_path
 from rntk.estimators.search.store import GramStore
@@ -78,7 +78,10 @@ def test_views_by_hand():
     values = View("values", 2)(batch)
     np.testing.assert_allclose(values[0][:, 0], [-1, 1])  # means 1 and 5
     np.testing.assert_allclose(View("differences")(batch)[1][:, 0], [-1, 1])  # 0 and 2
-    np.testing.assert_allclose(View("scaled", 1, (1.0,), (2.0,))(batch)[0][:, 0], [-0.5, 0.5, 1.5, 2.5])
+    np.testing.assert_allclose(View("scaled", mean=(1.0,), deviation=(2.0,))(batch)[0][:, 0], [-0.5, 0.5, 1.5, 2.5])
+    np.testing.assert_allclose(View("values", 2, clock=3.0)(batch)[0], [[-1, -3], [1, 3]])
+    pair = as_batch(np.ones((2, 3, 4)))
+    np.testing.assert_allclose(View("values", clock=3.0)(pair)[1][:, 4], [-6, 0, 6])  # √4 as far beside 4 channels
     with pytest.raises(ValueError, match="a view is one of"):
         View("sideways")
     assert set(VIEWS) == {"scaled", "unit norm", "values", "differences"}
@@ -148,13 +151,37 @@ def test_many_sequences_are_searched_on_a_stratified_sample_and_fitted_whole():
     assert len(sample(100, None, 40, np.random.RandomState(0))) == 40
 
 
+def trial(missed, error: float) -> Trial:
+    losses = np.asarray(missed, dtype=float)
+    verdict = Verdict(1 - float(losses.mean()), error, losses)
+    return Trial(Candidate(View("values"), None, {}), verdict, 1.0, 0.0, np.empty(0), np.empty(0))
+
+
 def test_ties_go_to_the_smaller_error_and_then_to_the_first():
-    nothing = np.empty(0)
-    trials = [
-        Trial(Candidate(View("values"), None, {}), merit, 1.0, 0.0, nothing, nothing)
-        for merit in [(0.8, -1.0), (0.9, -2.0), (0.9, -1.0), (0.9, -1.0)]
-    ]
+    two, one = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+    trials = [trial(two, 1.0), trial(one, 2.0), trial(one, 1.0), trial(one, 1.0)]
+    assert in_order(trials) == [2, 3, 1, 0]
     assert choose(trials, 3) == [2, 3, 1]
+
+
+def test_what_is_clearly_worse_has_no_vote():
+    """Of 100 sequences the best misses 5. Others miss more: the question is how surely."""
+    best = np.zeros(100)
+    best[:5] = 1
+
+    def worse_by(lost: int, won: int) -> Trial:
+        missed = best.copy()
+        missed[5 : 5 + lost] = 1
+        missed[:won] = 0
+        return trial(missed, 1.0)
+
+    # Excess (lost - won) / 100, with a variance of (lost + won) / 100 - excess².
+    trials = [trial(best, 1.0), worse_by(3, 0), worse_by(6, 0), worse_by(8, 3), worse_by(12, 3)]
+    for other, kept in zip(trials[1:], (True, False, True, False), strict=True):
+        excess = other.verdict.losses - best
+        assert kept == (excess.mean() <= 2 * excess.std() / 10)
+    assert choose(trials, 5) == [0, 1, 3]
+    assert choose([trials[4]] * 3, 2) == [0, 1]
 
 
 def test_regression_and_its_targets():
@@ -164,6 +191,7 @@ def test_regression_and_its_targets():
     model = RNTKRegressorCV(n_members=3).fit(X, y)
     assert model.predict(X).shape == (40, 2)
     assert model.score(X, y) > 0.5
+    assert 0 < model.loo_score_ < model.score(X, y)
     one = RNTKRegressorCV(n_members=3).fit(X, y[:, 1])
     assert one.predict(X).shape == (40,)
 
@@ -200,6 +228,24 @@ def test_paper_scores_are_those_of_scikit_learn(monkeypatch):
     assert len(model.cv_results_["params"]) == 150
     assert model.best_index_ == np.argmax(model.cv_results_["mean_test_score"])
     np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(View("unit norm")(as_batch(X))))
+
+
+def test_a_larger_cost_changes_nothing_once_no_weight_is_at_its_bound():
+    """Scores that were carried over from a smaller C are those of fits at the larger one."""
+    X, y = waves(12, n=24, lengths=(12, 13))
+    batch = as_batch(X)
+    folds = class_folds(y, 4, np.random.RandomState(0))
+    candidates = paper_grid("rntk")[::90]
+    scores = svm_scores(candidates, GramStore(batch, None, 1), y, folds, PAPER_C, False)
+    fitted = 0
+    for row, candidate in zip(scores, candidates, strict=True):
+        K = candidate.kernel(candidate.view(batch))
+        for found, cost in zip(row, PAPER_C, strict=True):
+            models = [SVC(kernel="precomputed", C=cost).fit(K[np.ix_(a, a)], y[a]) for a, _ in folds]
+            wanted = np.mean([m.score(K[np.ix_(b, a)], y[b]) for m, (a, b) in zip(models, folds, strict=True)])
+            assert found == pytest.approx(wanted, abs=1e-11)
+            fitted += all(np.abs(m.dual_coef_).max() < cost / 10 for m in models)
+    assert fitted > 5  # some were carried over
 
 
 def test_paper_regression():

@@ -110,10 +110,25 @@ def check_labels(y: Any, count: int) -> Array:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
     if len(y) != count:
         raise ValueError(f"{count} sequences and {len(y)} labels: there must be one label per sequence")
+    if y.dtype.kind in "OSUT":
+        missing = [i for i, label in enumerate(y.tolist()) if _is_missing(label)]
+        if missing:
+            named = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+            raise ValueError(
+                f"{len(missing)} of {count} labels are missing (None, NaN or empty), at positions {named}; "
+                "leave those sequences out, or give their class a name"
+            )
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
     if len(np.unique(y)) < 2:
         raise ValueError(f"the labels have only one class ({y[0]!r}); a classifier needs at least two")
     return np.asarray(y)
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, pandas' NA, or nothing but spaces."""
+    if isinstance(label, (str, bytes)):
+        return not label.strip()
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label

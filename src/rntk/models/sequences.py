@@ -44,18 +44,20 @@ def describe_view(view: View) -> dict[str, Any]:
 def restore_view(fields: Fields, n_channels: int) -> View:
     """The view of this name; "scaled" has a mean and a deviation per channel, the others have none."""
     for name in fields.found:
-        if name not in ("name", "block", "mean", "deviation"):
+        if name not in ("name", "block", "clock", "mean", "deviation"):
             # A view that has learned more than this module knows of would be saved without it.
             raise DefectError(f"{fields.where} has {quote(name)}, which no view has here")
     kind, block = fields.text("name", VIEWS), fields.integer("block", 1)
-    mean, deviation = fields.value("mean"), fields.value("deviation")
+    clock, mean, deviation = (fields.value(name) for name in ("clock", "mean", "deviation"))
+    if not _is_finite(clock) or clock < 0:
+        raise DefectError(f"{fields.where}: clock must be a number, at least 0")
     count = n_channels if kind == "scaled" else 0
     for each in (mean, deviation):
         if not isinstance(each, tuple) or len(each) != count or not all(map(_is_finite, each)):
             raise DefectError(f"{fields.where}: mean and deviation must be {count} finite numbers each")
     if not all(each > 0 for each in deviation):
         raise DefectError(f"{fields.where}: a deviation must be positive")
-    return View(kind, block, mean, deviation)
+    return View(kind, block, clock, mean, deviation)
 
 
 def _is_finite(value: object) -> bool:

@@ -14,6 +14,7 @@ something from the training data, so it has no such function; the others may tra
 `Differences`          `differences`         x_{t+1} - x_t
 `CumulativeSum`        `cumulative_sum`      x_1 + ... + x_t
 `Downsample`           `downsample`          means of blocks of consecutive steps
+`Clock`                `add_clock`           one more channel: how far the sequence has come
 =====================  ====================  ==========================================================
 
 Arithmetic is in double precision and over the whole batch at once. No finite input gives NaN or infinity: results that
@@ -28,17 +29,20 @@ from __future__ import annotations
 from rntk.preprocessing.blocks import Downsample, downsample
 from rntk.preprocessing.changes import Differences, differences
 from rntk.preprocessing.channels import ChannelScaler
+from rntk.preprocessing.clock import Clock, add_clock
 from rntk.preprocessing.totals import CumulativeSum, cumulative_sum
 from rntk.preprocessing.unit import UnitNorm, unit_norm
 from rntk.preprocessing.zscore import ZNormalize, z_normalize
 
 __all__ = [
     "ChannelScaler",
+    "Clock",
     "CumulativeSum",
     "Differences",
     "Downsample",
     "UnitNorm",
     "ZNormalize",
+    "add_clock",
     "cumulative_sum",
     "differences",
     "downsample",

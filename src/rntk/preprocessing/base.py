@@ -120,7 +120,7 @@ def give_back(X: Any, batch: SequenceBatch) -> Any:
     ----------
     X : sequences, see `rntk.sequences.as_batch`
     batch : SequenceBatch
-        As many sequences and channels, of any lengths; of equal lengths if `X` is an array.
+        As many sequences, of any lengths and channels; of equal lengths if `X` is an array.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from ...sequences import SequenceBatch
 from ..base import KernelLearner
-from .fast import Member, Trial, as_members, choose, try_all
+from .fast import Member, Trial, as_members, choose, in_order, try_all
 from .grids import Candidate, check_family, fast_grid
 from .store import GramStore
 
@@ -80,18 +80,18 @@ class KernelSearch(KernelLearner):
         return np.asarray(np.mean([trial.left_out for trial in fitted], axis=0))
 
     def _record(self, trials: list[Trial], chosen: list[int]) -> None:
-        merit = np.array([trial.merit for trial in trials])
+        verdicts = [trial.verdict for trial in trials]
         self.cv_results_ = {
             "params": [trial.candidate.settings for trial in trials],
-            "mean_test_score": merit[:, 0],
-            "loo_error": -merit[:, 1],
+            "mean_test_score": np.array([verdict.score for verdict in verdicts]),
+            "loo_error": np.array([verdict.error for verdict in verdicts]),
             "ridge": np.array([trial.ridge for trial in trials]),
-            "rank_test_score": ranks(choose(trials, len(trials))),
+            "rank_test_score": ranks(in_order(trials)),
             "seconds": np.array([trial.seconds for trial in trials]),
         }
         self.best_index_ = chosen[0]
         self.best_params_ = {**trials[chosen[0]].candidate.settings, "ridge": trials[chosen[0]].ridge}
-        self.best_score_ = float(merit[chosen[0], 0])
+        self.best_score_ = verdicts[chosen[0]].score
 
     def _record_grid(self, candidates: list[Candidate], scores: Array, name: str, values: tuple[float, ...]) -> Any:
         """Results of a paper's grid; returns the best candidate and value. Of equals the one listed first."""

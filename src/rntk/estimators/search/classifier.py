@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from ..classifier import RNTKClassifier, check_labels
 from .base import KernelSearch
+from .fast import Verdict
 from .folds import class_folds, svm_scores
 from .grids import PAPER_C, paper_grid
 from .store import GramStore, with_threads
@@ -79,10 +80,12 @@ class RNTKClassifierCV(ClassifierMixin, KernelSearch):  # type: ignore[misc]
 
         def judge(part: Array | None) -> Any:
             own, wanted = (codes, targets) if part is None else (codes[part], targets[part])
-            return lambda scores: (
-                float(np.mean(scores.argmax(axis=1) == own)),
-                -float(np.mean(np.square(scores - wanted))),
-            )
+
+            def verdict(scores: Array) -> Verdict:
+                missed = scores.argmax(axis=1) != own
+                return Verdict(1 - float(missed.mean()), float(np.mean(np.square(scores - wanted))), 1.0 * missed)
+
+            return verdict
 
         left_out = self._fit_fast(batch, targets, codes, judge)
         self.loo_score_ = float(np.mean(left_out.argmax(axis=1) == codes))

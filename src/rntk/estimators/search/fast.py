@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,35 @@ from .store import GramStore, with_threads
 from .views import View
 
 Array = NDArray[Any]
-#: (left-out predictions (n, k)) -> how good they are; larger is better, compared entry by entry.
-Judge = Callable[[Array], tuple[float, float]]
+#: A candidate is left out of the vote if it is worse than the best by more than this many standard errors.
+CLEARLY_WORSE = 2.0
+
+
+class Verdict(NamedTuple):
+    """How good left-out predictions (n, k) are: `score` decides, larger is better; of equals the smaller `error`.
+
+    `losses` (n,) are what each sequence has lost; their mean falls as `score` grows.
+    """
+
+    score: float
+    error: float
+    losses: Array
+
+    @property
+    def merit(self) -> tuple[float, float]:
+        """To sort by."""
+        return self.score, -self.error
+
+
+Judge = Callable[[Array], Verdict]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How one candidate did: `merit` as the judge gives it, at its best `ridge`, in `seconds`; and the model there."""
+    """How one candidate did, by the judge's `verdict` at its best `ridge`, in `seconds`; and the model there."""
 
     candidate: Candidate
-    merit: tuple[float, float]
+    verdict: Verdict
     ridge: float
     seconds: float
     dual: Array
@@ -69,18 +88,31 @@ def try_all(
     with progress_bar(title, sum(costs), progress) as advance:
         for candidate, cost in zip(candidates, costs, strict=True):
             begin = time.perf_counter()
-            best, path = _best_ridge(store.gram(candidate), targets, judge)
+            K = store.gram(candidate)
+            verdict, best, path = _best_ridge(K, targets, judge, relative_ridges(candidate.kernel))
             # Copies: views would keep the solutions for all ridges alive.
             dual, left_out = path.dual[best].copy(), path.left_out[best].copy()
             seconds = time.perf_counter() - begin
-            trials.append(Trial(candidate, judge(left_out), float(path.ridges[best]), seconds, dual, left_out))
+            trials.append(Trial(candidate, verdict, float(path.ridges[best]), seconds, dual, left_out))
             advance(cost)
     return trials
 
 
+def in_order(trials: list[Trial]) -> list[int]:
+    """Trials from best to worst; of equals the one listed first."""
+    return sorted(range(len(trials)), key=lambda k: trials[k].verdict.merit, reverse=True)
+
+
 def choose(trials: list[Trial], count: int) -> list[int]:
-    """The best `count` trials: by merit; of equals the one listed first."""
-    return sorted(range(len(trials)), key=lambda k: tuple(-value for value in trials[k].merit))[:count]
+    """The best `count` trials, without those that are clearly worse than the best."""
+    order = in_order(trials)[:count]
+    best = trials[order[0]].verdict.losses
+
+    def is_level(losses: Array) -> bool:
+        excess = losses - best
+        return bool(excess.mean() <= CLEARLY_WORSE * excess.std() / np.sqrt(len(excess)))
+
+    return [k for k in order if is_level(trials[k].verdict.losses)]
 
 
 def as_members(trials: list[Trial], store: GramStore) -> list[Member]:
@@ -93,13 +125,14 @@ def as_members(trials: list[Trial], store: GramStore) -> list[Member]:
     ]
 
 
-def _best_ridge(K: Array, targets: Array, judge: Judge) -> tuple[int, RidgePath]:
-    """Which ridge judges best; of equals the largest, the smoothest model."""
+def _best_ridge(K: Array, targets: Array, judge: Judge, relative: Array) -> tuple[Verdict, int, RidgePath]:
+    """The best verdict over ridges, and where; of equals the largest ridge, the smoothest model."""
     scale = float(np.trace(K)) / len(K)
     # A kernel that sees nothing (differences of two steps are one number, normalised to zero) predicts nothing.
-    path = ridge_path(K, targets, relative_ridges() * (scale if scale > 1e-300 else 1.0))
-    merits = [judge(each) for each in path.left_out]
-    return max(range(len(merits)), key=lambda r: (merits[r], r)), path
+    path = ridge_path(K, targets, relative * (scale if scale > 1e-300 else 1.0))
+    verdicts = [judge(each) for each in path.left_out]
+    best = max(range(len(verdicts)), key=lambda r: (verdicts[r].merit, r))
+    return verdicts[best], best, path
 
 
 def _cost(candidate: Candidate, batch: SequenceBatch) -> float:

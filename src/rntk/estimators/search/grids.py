@@ -62,6 +62,7 @@ def fast_grid(family: str, batch: SequenceBatch, max_length: int) -> list[Candid
     different scales agree by more than chance only where both are right.
     """
     coarse, fine = (-(-batch.max_length // steps) for steps in (max(1, max_length // 2), max_length))
+    blocks = sorted({coarse, fine}, reverse=True)
     found: list[Candidate] = []
 
     def add(view: View | None, kernels: Iterator[tuple[dict[str, Any], Any]]) -> None:
@@ -75,8 +76,11 @@ def fast_grid(family: str, batch: SequenceBatch, max_length: int) -> list[Candid
         add(View(name, coarse), _mean_kernels((0.7, 1.0, 1.25, 1.38), (0.0, 0.3, 1.0)))
         if fine != coarse:
             add(View(name, fine), _mean_kernels((1.0, 1.25, 1.38), (0.3,)))
+        for block in blocks:
+            add(View(name, block, clock=3.0), _mean_kernels((1.0, 1.25, 1.38), (0.3,)))
         add(View(name), _last_kernels())
     if family == "rntk":
+        add(View("unit norm"), _smooth_kernels())
         add(scaled_view(batch, coarse), _mean_kernels((1.0, 1.25), (0.3, 1.0)))
     else:
         add(scaled_view(batch, 1), _vector_kernels(family))
@@ -84,7 +88,7 @@ def fast_grid(family: str, batch: SequenceBatch, max_length: int) -> list[Candid
 
 
 def _said(view: View) -> dict[str, Any]:
-    return {"view": view.name, "block": view.block}
+    return {"view": view.name, "block": view.block, "clock": view.clock}
 
 
 def _mean_kernels(sigma_w: tuple[float, ...], sigma_b: tuple[float, ...]) -> Iterator[tuple[dict[str, Any], Any]]:
@@ -97,6 +101,13 @@ def _last_kernels() -> Iterator[tuple[dict[str, Any], Any]]:
     for b in (1.0, 10.0):
         settings: dict[str, Any] = {"readout": "last", "sigma_w": 1.38, "sigma_b": b}
         yield settings, RNTK(**settings, normalize=True, dtype="float32")
+
+
+def _smooth_kernels() -> Iterator[tuple[dict[str, Any], Any]]:
+    """Nearly polynomial in the inputs, for classes that differ by little: in double precision, for tiny ridges."""
+    for w, b, u in ((1.0, 0.1, 1.0), (1.0, 0.1, 5.0), (1.2, 1.0, 1.0)):
+        settings: dict[str, Any] = {"readout": "last", "activation": "erf", "sigma_w": w, "sigma_b": b, "sigma_u": u}
+        yield settings, RNTK(**settings, normalize=True)
 
 
 def _vector_kernels(family: str) -> Iterator[tuple[dict[str, Any], Any]]:
@@ -119,6 +130,9 @@ def check_family(family: str) -> str:
     return family
 
 
-def relative_ridges() -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Ridges of `search="fast"`, as multiples of the mean of the Gram matrix's diagonal."""
-    return np.logspace(-5, 1, 13)
+def relative_ridges(kernel: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Ridges of `search="fast"` for `kernel`, as multiples of the mean of the Gram matrix's diagonal.
+
+    None is below what rounding leaves of small eigenvalues.
+    """
+    return np.logspace(-5, 1, 13) if getattr(kernel, "dtype", None) == "float32" else np.logspace(-10, 1, 23)

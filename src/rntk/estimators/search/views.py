@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...preprocessing import ChannelScaler, differences, unit_norm, z_normalize
+from ...preprocessing import ChannelScaler, add_clock, differences, unit_norm, z_normalize
 from ...preprocessing.blocks import block_means
 from ...sequences import SequenceBatch
 
@@ -32,11 +32,14 @@ class View:
     Attributes
     ----------
     name : one of `VIEWS`. block : how many steps are averaged into one before anything else; 1 keeps all.
+    clock : 0, or how far one more channel runs over every sequence, from -clock √m to clock √m beside its m channels:
+        it tells what happens early from what happens late.
     mean, deviation : of the training data, per channel; for "scaled" only.
     """
 
     name: str
     block: int = 1
+    clock: float = 0.0
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
 
@@ -46,6 +49,10 @@ class View:
 
     def __call__(self, batch: SequenceBatch) -> SequenceBatch:
         """The sequences of `batch` as this view shows them."""
+        shown = self._look(batch)
+        return add_clock(shown, self.clock * batch.n_channels**0.5) if self.clock else shown
+
+    def _look(self, batch: SequenceBatch) -> SequenceBatch:
         if self.name == "scaled":
             values = (batch.values - np.asarray(self.mean)) / np.asarray(self.deviation)
             return block_means(SequenceBatch(values, batch.offsets), self.block)
@@ -68,4 +75,4 @@ def scaled_view(batch: SequenceBatch, block: int) -> View | None:
     sizes = np.sqrt(np.add.reduceat(np.square(standard), starts) / counts)
     if means.std() < SAME and sizes.std() < SAME:
         return None
-    return View("scaled", block, tuple(map(float, scaler.mean_)), tuple(map(float, scaler.scale_)))
+    return View("scaled", block, mean=tuple(map(float, scaler.mean_)), deviation=tuple(map(float, scaler.scale_)))
