@@ -44,6 +44,9 @@ _HOME = {
     "input_gradient": "rntk.analysis",
 }
 
+#: Parts that load when they are first touched, `rntk.finite` for example.
+_PARTS = ("activations", "adapters", "dynamics", "experiments", "files", "finite", "models", "plot", "preprocessing")
+
 if TYPE_CHECKING:
     from . import activations as activations
     from .analysis import input_gradient as input_gradient
@@ -62,12 +65,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "activations":
-        return import_module("rntk.activations")
+    if name in _PARTS:
+        return import_module(f"rntk.{name}")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'rntk' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted({*__all__, *_PARTS, "__version__"})

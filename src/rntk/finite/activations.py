@@ -1,0 +1,77 @@
+"""Activations as JAX functions: the twin of each activation the kernels know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..activations import Activation, HermiteActivation, Homogeneous, erf, gelu, sigmoid, sin, tanh
+
+Function = Callable[[Any], Any]
+
+#: Where a twin given by the user is compared with the activation of the kernel, and how closely they must agree:
+#: JAX may compute in single precision there.
+GRID = np.linspace(-6.0, 6.0, 241)
+AGREEMENT = 1e-4
+
+
+def _exact_gelu(z: Any) -> Any:
+    return jax.nn.gelu(z, approximate=False)
+
+
+def _bent_line(z: Any, slope: float) -> Any:
+    return jnp.where(z > 0, z, slope * z)
+
+
+_TWINS: dict[Activation, Function] = {
+    erf: jax.scipy.special.erf,
+    sin: jnp.sin,
+    tanh: jnp.tanh,
+    gelu: _exact_gelu,
+    sigmoid: jax.nn.sigmoid,
+}
+
+
+@cache  # one function per activation, so that equal networks share what is compiled for them
+def jax_function(activation: Activation) -> Function:
+    """The function of JAX arrays that equals `activation`.
+
+    Raises
+    ------
+    ValueError : the activation is a function of NumPy arrays that JAX can't trace.
+    """
+    if isinstance(activation, Homogeneous):
+        return partial(_bent_line, slope=activation.a)
+    if activation in _TWINS:
+        return _TWINS[activation]
+    if isinstance(activation, HermiteActivation):
+        try:
+            return check_twin(activation, activation.function)
+        except (TypeError, jax.errors.JAXTypeError):
+            pass
+    raise ValueError(
+        f"the activation {activation.name} is a function of NumPy arrays, which JAX can't differentiate; write it in "
+        f"jax.numpy and pass it along, network(kernel, width, activation=...), or take a named activation "
+        f"({', '.join(['relu', 'abs', 'identity', *(twin.name for twin in _TWINS)])}, leaky_relu(a))"
+    )
+
+
+def check_twin(activation: Activation, function: Function) -> Function:
+    """`function`, once it is known to be traceable and to equal `activation` on a grid."""
+    shape = jax.eval_shape(function, jnp.zeros(GRID.shape, np.float32))
+    if getattr(shape, "shape", None) != GRID.shape:
+        raise ValueError(f"the JAX function for {activation.name} must work elementwise on arrays")
+    expected = activation(GRID)
+    gap = np.abs(np.asarray(function(jnp.asarray(GRID)), dtype=np.float64) - expected)
+    worst = int(np.argmax(gap))
+    if not gap[worst] <= AGREEMENT * (1 + np.abs(expected).max()):
+        raise ValueError(
+            f"the JAX function given is not the activation {activation.name} of the kernel: they differ by "
+            f"{gap[worst]:.3g} at {GRID[worst]:.3g}"
+        )
+    return function

@@ -1,0 +1,119 @@
+"""Empirical kernels averaged over networks, with the standard errors of the averages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gram.progress import progress_bar
+from ..kernels.network import KernelPair
+from .kernels import MEMORY, on_batches
+from .network import Network
+from .precision import as_dtype
+
+Array = NDArray[Any]
+
+
+class Average(NamedTuple):
+    """A mean over networks.
+
+    Attributes
+    ----------
+    mean : the mean of the kernels, float64.
+    error : its standard error, entry by entry; NaN for a single network.
+    networks : how many.
+    """
+
+    mean: Array
+    error: Array
+    networks: int
+
+
+def average_ntk(
+    net: Network,
+    X: Any,
+    Y: Any = None,
+    *,
+    seeds: int | Iterable[int] = 10,
+    dtype: Any = "float32",
+    memory: int = MEMORY,
+    progress: bool | None = None,
+) -> Average:
+    """Mean of `empirical_ntk` over draws of all weights and initial states, with standard errors.
+
+    The mean differs from the limit by O(1/n), a single network by O(1/√n).
+
+    Parameters
+    ----------
+    net, X, Y, memory : as for `empirical_ntk`.
+    seeds : how many networks, or their seeds. One is held in memory at a time.
+    dtype : precision of the networks.
+    progress : None shows a bar on a terminal after two seconds; True always; False never.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rntk import RNTK, finite
+    >>> X = [np.array([1.0, -1.0, 1.0]), np.array([0.5, 0.5])]
+    >>> average = finite.average_ntk(finite.network(RNTK(), width=64), X, seeds=50)
+    >>> bool((abs(average.mean - RNTK()(X)) < 5 * average.error).all())
+    True
+    """
+    return _average("ntk", net, X, Y, seeds, dtype, memory, progress)
+
+
+def average_nngp(
+    net: Network,
+    X: Any,
+    Y: Any = None,
+    *,
+    seeds: int | Iterable[int] = 10,
+    dtype: Any = "float32",
+    memory: int = MEMORY,
+    progress: bool | None = None,
+) -> Average:
+    """Mean of `empirical_nngp` over draws of all weights and initial states; see `average_ntk`."""
+    return _average("nngp", net, X, Y, seeds, dtype, memory, progress)
+
+
+def _average(
+    which: str, net: Network, X: Any, Y: Any, seeds: Any, dtype: Any, memory: int, progress: bool | None
+) -> Average:
+    chosen = seed_list(seeds)
+    mean: Any = 0.0
+    squares: Any = 0.0
+    with progress_bar(f"width {net.width}", len(chosen), progress) as advance:
+        wanted = {"want_nngp": which == "nngp", "want_ntk": which == "ntk"}
+        for count, pair in enumerate(samples(net, X, Y, chosen, dtype, memory, **wanted), start=1):
+            sample = getattr(pair, which).astype(np.float64)
+            gap = sample - mean  # Welford's update: nothing cancels
+            mean = mean + gap / count
+            squares = squares + gap * (sample - mean)
+            advance(1)
+    n = len(chosen)
+    error = np.sqrt(squares / (n - 1) / n) if n > 1 else np.full_like(mean, np.nan)
+    return Average(mean, error, n)
+
+
+def samples(
+    net: Network, X: Any, Y: Any, seeds: list[int], dtype: Any, memory: int, **wanted: bool
+) -> Iterator[KernelPair]:
+    """The kernels of one network after another; a seed draws weights and initial states."""
+    left, right = net.read(X, "X"), None if Y is None else net.read(Y, "Y")
+    if right is not None and right.n_channels != left.n_channels:
+        raise ValueError(f"X has {left.n_channels} channels and Y has {right.n_channels}; they must agree")
+    steps = max(each.max_length for each in (left, right) if each is not None)
+    for seed in seeds:
+        parameters = net.draw(seed, left.n_channels, steps, as_dtype(dtype))
+        yield on_batches(net, parameters, left, right, seed, memory, **wanted)
+
+
+def seed_list(seeds: int | Iterable[int]) -> list[int]:
+    """0, 1, … or the seeds given."""
+    chosen = list(range(seeds)) if isinstance(seeds, (int, np.integer)) else [int(seed) for seed in seeds]
+    if not chosen:
+        raise ValueError(f"seeds must name at least one network, not {seeds!r}")
+    return chosen

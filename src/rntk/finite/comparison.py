@@ -1,0 +1,197 @@
+"""`compare(kernel, widths)`: how fast finite networks approach their limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gram.progress import progress_bar
+from ..kernels import NTK
+from ..kernels.network import NetworkKernel
+from ..plot import COLOURS, axes_or_new
+from .average import samples, seed_list
+from .kernels import MEMORY
+from .network import network
+
+Array = NDArray[np.float64]
+
+#: Lengths of the Gaussian signals compared unless data is given, and size of the vectors for `NTK`.
+LENGTHS = (3, 4, 5, 6, 7, 8)
+VECTORS = (6, 8)
+
+
+class Slope(NamedTuple):
+    """Slope of log error against log width, and its standard error; theory expects -1/2."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Errors of finite networks against the limit, ‖K̂ - K‖/‖K‖ in the Frobenius norm; from `compare`.
+
+    Attributes
+    ----------
+    kernel : repr of the kernel.
+    widths : (W,) widths.
+    seeds : (S,) seeds.
+    ntk, nngp : (W, S) error of each network.
+    """
+
+    kernel: str
+    widths: tuple[int, ...]
+    seeds: tuple[int, ...]
+    ntk: Array
+    nngp: Array
+
+    @property
+    def ntk_slope(self) -> Slope:
+        """Fit of the errors of the tangent kernel."""
+        return fit_slope(self.widths, self.ntk)
+
+    @property
+    def nngp_slope(self) -> Slope:
+        """Fit of the errors of the NNGP kernel."""
+        return fit_slope(self.widths, self.nngp)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers, for JSON."""
+        record: dict[str, Any] = {"kernel": self.kernel, "widths": list(self.widths), "seeds": list(self.seeds)}
+        for name, errors, slope in (("ntk", self.ntk, self.ntk_slope), ("nngp", self.nngp, self.nngp_slope)):
+            mean, error = mean_and_error(errors)
+            record[name] = {
+                "errors": errors.tolist(),
+                "mean": mean.tolist(),
+                "standard_error": [None if np.isnan(each) else float(each) for each in error],
+                "slope": None if np.isnan(slope.value) else slope.value,
+                "slope_error": None if np.isnan(slope.error) else slope.error,
+            }
+        return record
+
+    def plot(self, ax: Any = None) -> Any:
+        """Errors against width on logarithmic axes, beside a line of slope -1/2; returns the axes.
+
+        Needs matplotlib: pip install "rntk[plot]".
+        """
+        ax = axes_or_new(ax)
+        widths = np.array(self.widths, dtype=np.float64)
+        series = (
+            ("NTK", self.ntk, self.ntk_slope, COLOURS[0], "o"),
+            ("NNGP", self.nngp, self.nngp_slope, COLOURS[1], "s"),
+        )
+        for name, errors, slope, colour, marker in series:
+            mean, error = mean_and_error(errors)
+            label = f"{name}, slope {_show(slope)}"
+            ax.errorbar(widths, mean, np.nan_to_num(error), color=colour, marker=marker, capsize=3, label=label)
+        start = np.nanmean(self.ntk[0])
+        ax.plot(widths, start * (widths / widths[0]) ** -0.5, color="grey", linestyle="--", label="slope -1/2")
+        ax.set(xscale="log", yscale="log", xlabel="width", ylabel="relative error", title=self.kernel)
+        ax.legend(frameon=False)
+        return ax
+
+    def __repr__(self) -> str:
+        means = [mean_and_error(errors)[0] for errors in (self.ntk, self.nngp)]
+        lines = [
+            f"{self.kernel} against networks of finite width, {len(self.seeds)} each",
+            "  width  NTK error  NNGP error",
+            *(f"{w:7d}{a:11.4f}{b:12.4f}" for w, a, b in zip(self.widths, *means, strict=True)),
+            f"  slope {_show(self.ntk_slope)} (NTK), {_show(self.nngp_slope)} (NNGP); theory -1/2",
+        ]
+        return "\n".join(lines)
+
+
+def compare(
+    kernel: NetworkKernel,
+    widths: Sequence[int] = (32, 64, 128, 256, 512),
+    seeds: int | Iterable[int] = 10,
+    X: Any = None,
+    *,
+    dtype: Any = "float32",
+    memory: int = MEMORY,
+    progress: bool | None = None,
+) -> Comparison:
+    """Errors of finite networks against `kernel`, for each width and seed.
+
+    A single network is off by O(1/√n): the error falls with slope -1/2 on logarithmic axes.
+
+    Parameters
+    ----------
+    kernel : `RNTK` or `NTK`; without `normalize`.
+    widths : widths to try.
+    seeds : how many networks of each width, or their seeds.
+    X : sequences; six Gaussian signals of length 3 to 8 (for `NTK`, vectors) unless given.
+    dtype : precision of the networks. The limit is computed in that of the kernel.
+    memory : as for `empirical_ntk`.
+    progress : None shows a bar on a terminal after two seconds; True always; False never.
+
+    Examples
+    --------
+    >>> from rntk import RNTK, finite
+    >>> comparison = finite.compare(RNTK(), widths=(32, 128, 512), seeds=10)
+    >>> abs(comparison.ntk_slope.value + 0.5) < 0.2
+    True
+    """
+    chosen = seed_list(seeds)
+    nets = [network(kernel, width) for width in widths]
+    if not nets:
+        raise ValueError("widths must not be empty")
+    data = gaussian_signals(kernel) if X is None else X
+    limit = kernel.both(data)
+    errors = np.empty((2, len(nets), len(chosen)))
+    # The work grows with the square of the width.
+    with progress_bar("finite networks", sum(net.width**2 for net in nets) * len(chosen), progress) as advance:
+        for i, net in enumerate(nets):
+            for j, sample in enumerate(samples(net, data, None, chosen, dtype, memory)):
+                errors[:, i, j] = [relative_distance(sample.ntk, limit.ntk), relative_distance(sample.nngp, limit.nngp)]
+                advance(net.width**2)
+    return Comparison(repr(kernel), tuple(net.width for net in nets), tuple(chosen), errors[0], errors[1])
+
+
+def gaussian_signals(kernel: NetworkKernel, seed: int = 0) -> Any:
+    """Data to compare on when none is given."""
+    rng = np.random.default_rng(seed)
+    if isinstance(kernel, NTK):
+        return rng.standard_normal(VECTORS)
+    return [rng.standard_normal(length) for length in LENGTHS]
+
+
+def relative_distance(got: NDArray[Any], expected: NDArray[Any]) -> float:
+    """‖got - expected‖/‖expected‖ in the Frobenius norm."""
+    scale = np.linalg.norm(expected)
+    if scale == 0:
+        raise ValueError("the kernel is zero on these data: there is nothing to be relative to")
+    return float(np.linalg.norm(got.astype(np.float64) - expected) / scale)
+
+
+def mean_and_error(errors: Array) -> tuple[Array, Array]:
+    """Mean over seeds (last axis) and its standard error, NaN for one seed."""
+    count = errors.shape[-1]
+    mean = errors.mean(axis=-1)
+    if count == 1:
+        return mean, np.full_like(mean, np.nan)
+    return mean, errors.std(axis=-1, ddof=1) / np.sqrt(count)
+
+
+def fit_slope(widths: Sequence[float], errors: Array) -> Slope:
+    """Least squares of the log error of every network against the log of its width.
+
+    Logarithms first, means after: errors of narrow networks have long tails, and one outlier would tilt a fit of means.
+    """
+    if len(set(widths)) < 2 or not (errors > 0).all():
+        return Slope(float("nan"), float("nan"))
+    x = np.repeat(np.log(np.asarray(widths, dtype=np.float64))[:, None], errors.shape[1], axis=1).ravel()
+    y = np.log(errors).ravel()
+    x, y = x - x.mean(), y - y.mean()
+    value = (x @ y) / (x @ x)
+    left = len(x) - 2
+    error = np.sqrt(np.square(y - value * x).sum() / left / (x @ x)) if left > 0 else np.nan
+    return Slope(float(value), float(error))
+
+
+def _show(slope: Slope) -> str:
+    return f"{slope.value:.3f}" + ("" if np.isnan(slope.error) else f" ± {slope.error:.3f}")
