@@ -149,23 +149,15 @@ def _chosen(results: dict[str, Any], k: int) -> dict[str, Any]:
 
 def _score(model: Any, y: Any, classify: bool) -> dict[str, Any]:
     """How good the model is on sequences it has not seen, as far as the training data tells."""
-    if model.search == "paper":
-        by, of, value = "cross-validation", "the best candidate", model.best_score_
-    elif hasattr(model, "loo_score_"):
-        return {
-            "measure": "accuracy" if classify else "r2",
-            "by": "leave-one-out",
-            "of": "the model",
-            "value": float(model.loo_score_),
-        }
-    else:
-        by, of, value = "leave-one-out", "the best member", model.best_score_
+    fast = model.search == "fast"
+    by, of = ("leave-one-out", "the model") if fast else ("cross-validation", "the best candidate")
     if classify:
+        value = model.loo_score_ if fast else model.best_score_
         return {"measure": "accuracy", "by": by, "of": of, "value": float(value)}
-    # Scores of regressions are minus mean squared errors; the fast search has divided targets by their deviation.
+    # R² compares with the mean of the targets. Scores of the paper's search are minus mean squared errors.
     spread = float(y.var())
-    error = -value / (spread if model.search == "paper" and spread > 0 else 1.0)
-    return {"measure": "r2", "by": by, "of": of, "value": 1.0 - error if spread > 0 else None}
+    value = None if spread == 0 else float(model.loo_score_) if fast else 1.0 + float(model.best_score_) / spread
+    return {"measure": "r2", "by": by, "of": of, "value": value}
 
 
 def _show(report: dict[str, Any]) -> None:
