@@ -21,6 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from accuracy_tables import accuracies, data_sets, keep, summary, told
 from rntk import RNTKClassifierCV
 from rntk.files import read
 
@@ -64,35 +65,20 @@ def run(method: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def report(record: dict[str, Any], console: Console) -> None:
+def report(record: dict[str, Any], methods: list[str], console: Console) -> None:
     results = record["results"]
-    methods = sorted({method for each in results.values() for method in each}, key=lambda m: (m != "rntk", m))
-    full = {name: each for name, each in sorted(results.items()) if all(method in each for method in methods)}
     printed = json.loads(PRINTED.read_text())["accuracy"]
     table = Table("data set", *methods, "RNTK as printed")
     for name, each in sorted(results.items()):
         known = f"{printed[name]['RNTK']:.2f}" if name in printed else ""
-        table.add_row(name, *(f"{each[m]['accuracy']:.2f}" if m in each else "" for m in methods), known)
+        table.add_row(name, *accuracies(each, methods), known)
     console.print(table)
     for method in methods:
         shared = [name for name in results if name in printed and method in results[name]]
         both = [(results[name][method]["accuracy"], printed[name]["RNTK"]) for name in shared]
         mine, theirs = np.mean(both, axis=0) if both else (np.nan, np.nan)
         console.print(f"{method}: {mine:.2f} on {len(both)} sets for which the paper prints {theirs:.2f}")
-    if not full:
-        return
-    score = np.array([[each[m]["accuracy"] for m in methods] for each in full.values()])
-    rank = np.array([[1 + np.sum(row > x) + (np.sum(row == x) - 1) / 2 for x in row] for row in score])
-    summary = Table(f"over {len(full)} sets", *methods)
-    summary.add_row("mean accuracy", *(f"{x:.2f}" for x in score.mean(axis=0)))
-    summary.add_row("mean rank", *(f"{x:.2f}" for x in rank.mean(axis=0)))
-    ahead = np.sign(score[:, :1] - score)
-    for label, sign in (("rntk wins", 1), ("ties", 0), ("rntk loses", -1)):
-        summary.add_row(label, *(str(count) for count in np.sum(ahead == sign, axis=0)))
-    for kind in ("fit_seconds", "predict_seconds", "core_seconds"):
-        total = [sum(each[m].get(kind, np.nan) for each in full.values()) for m in methods]
-        summary.add_row(f"total {kind}", *(f"{seconds:.0f}" for seconds in total))
-    console.print(summary)
+    console.print(summary(results, methods, "rntk") or "no set has run with all of these methods yet")
 
 
 def main() -> None:
@@ -109,24 +95,14 @@ def main() -> None:
         record = json.loads(arguments.out.read_text())
     if not arguments.report:
         record["versions"] = {name: version(name) for name in ("rntk", "numpy", "scikit-learn", "aeon")}
-        folders = [each for each in arguments.folder.iterdir() if each.is_dir()]
-        folders = [each for each in folders if not arguments.sets or each.name in arguments.sets]
-        # Small files first: something to look at soon.
-        folders.sort(key=lambda each: sum(path.stat().st_size for path in each.iterdir()))
-        for folder in folders:
+        for folder in data_sets(arguments.folder, arguments.sets):
+            done = record["results"].setdefault(folder.name, {})
             for method in arguments.methods:
-                done = record["results"].setdefault(folder.name, {})
-                if method in done:
-                    continue
-                done[method] = run(method, folder)
-                line = done[method]
-                console.print(
-                    f"{folder.name} {method}: {line['accuracy']:.2f} "
-                    f"(fit {line['fit_seconds']:.1f} s, predict {line['predict_seconds']:.1f} s)"
-                )
-                arguments.out.parent.mkdir(parents=True, exist_ok=True)
-                arguments.out.write_text(json.dumps(record, indent=1) + "\n")
-    report(record, console)
+                if method not in done:
+                    done[method] = run(method, folder)
+                    console.print(told(folder.name, method, done[method]))
+                    keep(record, arguments.out)
+    report(record, arguments.methods, console)
 
 
 if __name__ == "__main__":

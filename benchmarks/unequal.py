@@ -39,6 +39,7 @@ from rich.table import Table
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
+from accuracy_tables import accuracies, data_sets, keep, summary, told
 from rntk import RNTK, RNTKClassifierCV
 from rntk.files import LabelledSequences, read
 from rntk.preprocessing import z_normalize
@@ -170,33 +171,14 @@ def warm_up(methods: list[str]) -> None:
         make(method).fit(X, y).predict(as_batch([X[0], X[1][:5]]))
 
 
-def report(record: dict[str, Any], console: Console) -> None:
-    results = record["results"]
-    methods = [method for method in METHODS if any(method in each for each in results.values())]
-    full = [each for each in results.values() if all(method in each for method in methods)]
+def report(record: dict[str, Any], methods: list[str], console: Console) -> None:
     table = Table("data set", "train", "test", "lengths", *methods)
-    for name, each in sorted(results.items()):
+    for name, each in sorted(record["results"].items()):
         about = record["sets"][name]
         facts = (str(about["train"]), str(about["test"]), "-".join(map(str, about["lengths"])))
-        table.add_row(name, *facts, *(f"{each[m]['accuracy']:.2f}" if m in each else "" for m in methods))
+        table.add_row(name, *facts, *accuracies(each, methods))
     console.print(table)
-    if not full:
-        return
-    score = np.array([[each[m]["accuracy"] for m in methods] for each in full])
-    rank = np.array([[1 + np.sum(row > x) + (np.sum(row == x) - 1) / 2 for x in row] for row in score])
-    summary = Table(f"over {len(full)} sets", *methods)
-    summary.add_row("mean accuracy", *(f"{x:.2f}" for x in score.mean(axis=0)))
-    summary.add_row("mean rank", *(f"{x:.2f}" for x in rank.mean(axis=0)))
-    if "native" in methods:
-        ahead = np.sign(score[:, [methods.index("native")]] - score)
-        counts = [[np.sum(column == sign) for sign in (1, 0, -1)] for column in ahead.T]
-        summary.add_row(
-            "native wins/ties/losses",
-            *("" if m == "native" else "/".join(map(str, c)) for m, c in zip(methods, counts, strict=True)),
-        )
-    for kind in ("fit_seconds", "predict_seconds", "core_seconds"):
-        summary.add_row(f"total {kind}", *(f"{sum(each[m][kind] for each in full):.0f}" for m in methods))
-    console.print(summary)
+    console.print(summary(record["results"], methods, "native") or "no set has run with all of these methods yet")
 
 
 def machine(methods: list[str]) -> dict[str, Any]:
@@ -229,11 +211,7 @@ def main() -> None:
                 parser.error("the method gak needs tslearn: pip install tslearn, or leave gak out of --methods")
         record["machine"] = {**record.get("machine", {}), **machine(arguments.methods)}
         warm_up(arguments.methods)
-        folders = [each for each in arguments.folder.iterdir() if each.is_dir()]
-        folders = [each for each in folders if not arguments.sets or each.name in arguments.sets]
-        # Small files first: something to look at soon.
-        folders.sort(key=lambda each: sum(path.stat().st_size for path in each.iterdir()))
-        for folder in folders:
+        for folder in data_sets(arguments.folder, arguments.sets):
             done = record["results"].setdefault(folder.name, {})
             missing = [method for method in arguments.methods if method not in done]
             if not missing:
@@ -245,13 +223,9 @@ def main() -> None:
             record["sets"][folder.name] = describe(train, test)
             for method in missing:
                 line = done[method] = run(method, train, test)
-                console.print(
-                    f"{folder.name} {method}: {line['accuracy']:.2f} "
-                    f"(fit {line['fit_seconds']:.1f} s, predict {line['predict_seconds']:.1f} s)"
-                )
-                arguments.out.parent.mkdir(parents=True, exist_ok=True)
-                arguments.out.write_text(json.dumps(record, indent=1) + "\n")
-    report(record, console)
+                console.print(told(folder.name, method, line))
+                keep(record, arguments.out)
+    report(record, arguments.methods, console)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from ..plot import COLOURS, axes_or_new
 if TYPE_CHECKING:
     from ..finite import Comparison
 
-#: What the issue of finite width is tried on: the paper's network, and others its theorem covers.
+#: The paper's network, and others that its theorem covers.
 CASES: dict[str, dict[str, Any]] = {
     "relu": {},
     "relu, depth 2": {"depth": 2, "sigma_b": 0.1},

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from ...gram.progress import progress_bar
 from ...sequences import SequenceBatch
@@ -136,8 +137,7 @@ def assess(
     if not np.isfinite(logits).all():
         return 0.0, np.inf
     chosen = logits[np.arange(len(logits)), watched.labels]
-    top = logits.max(axis=1)
-    losses = top + np.log(np.exp(logits - top[:, None]).sum(axis=1)) - chosen
+    losses = logsumexp(logits, axis=1) - chosen
     return float(np.mean(logits.argmax(axis=1) == watched.labels)), float(losses.mean())
 
 
