@@ -208,7 +208,7 @@ def test_multivariate_sequences():
     X, y = waves(8, n=20, channels=3)
     model = RNTKClassifierCV(n_members=2).fit(X, y)
     assert model.score(X, y) > 0.9
-    with pytest.raises(ValueError, match=r"1 channels.*expecting 3"):
+    with pytest.raises(ValueError, match=r"1 channel,.*expecting 3"):
         model.predict([np.zeros(9)])
 
 

@@ -124,7 +124,7 @@ def test_other_lengths_are_welcome_and_other_channels_are_not(learner):
         assert len(values) == 3
         for i, sequence in enumerate(ragged):  # alone, where its length is a number of features
             np.testing.assert_allclose(evaluate(sequence[None]), values[i : i + 1], rtol=1e-5, atol=1e-6)
-        message = f"X has 2 channels, but {type(learner).__name__} is expecting 1 channels as input"
+        message = f"X has 2 channels, but {type(learner).__name__} is expecting 1 channel as input"
         with pytest.raises(ValueError, match=message):
             evaluate(rng.standard_normal((3, 4, 2)))
     with pytest.raises(ValueError, match="X has 2 channels"):
@@ -137,7 +137,7 @@ def test_unequal_lengths_have_no_number_of_features(learner):
     model = clone(learner).fit(X, y)
     assert not hasattr(model, "n_features_in_")
     assert model.n_channels_in_ == 2
-    with pytest.raises(ValueError, match=r"X has 1 channels, but \w+ is expecting 2 channels"):
+    with pytest.raises(ValueError, match=r"X has 1 channel, but \w+ is expecting 2 channels"):
         model.predict([x[:, :1] for x in X])
     model.fit(*table(3))  # a second fit forgets the first
     assert model.n_features_in_ == 4

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import SequenceError
 from ..kernels import NTK, RNTK
 from ..kernels.network import NetworkKernel
-from ..sequences import SequenceBatch, as_batch
+from ..sequences import SequenceBatch, as_batch, check_channels
 
 Array = NDArray[Any]
 #: Bytes of kernel values held at once during prediction.
@@ -38,11 +38,7 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
     def _read_new(self, X: Any) -> SequenceBatch:
         check_is_fitted(self)
         batch = read_sequences(X)
-        if batch.n_channels != self.n_channels_in_:
-            raise ValueError(
-                f"X has {batch.n_channels} channels, but {type(self).__name__} is expecting {self.n_channels_in_} "
-                "channels as input, as in fit"
-            )
+        check_channels(batch, self.n_channels_in_, self)
         if (
             any(map(compares_vectors, self._fitted_kernels()))
             and batch.is_equal_length

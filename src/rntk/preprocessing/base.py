@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from rntk.errors import ProblemReport, SequenceError
+from rntk.errors import ProblemReport
 from rntk.preprocessing.runs import FloatArray, quietly
-from rntk.sequences import SequenceBatch, as_batch
+from rntk.sequences import SequenceBatch, as_batch, check_channels
 from rntk.sequences.defects import all_finite, locate
 
 __all__ = ["SequenceTransformer", "check_count", "give_back", "seal"]
@@ -75,12 +75,7 @@ class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     def _read(self, X: Any) -> SequenceBatch:
         batch = as_batch(X)
-        expected = getattr(self, "n_channels_in_", batch.n_channels)
-        if batch.n_channels != expected:
-            raise SequenceError(
-                f"X has {batch.n_channels} channel{'s' if batch.n_channels != 1 else ''}, but {type(self).__name__} is "
-                f"expecting {expected} channel{'s' if expected != 1 else ''} as input, as in fit"
-            )
+        check_channels(batch, getattr(self, "n_channels_in_", batch.n_channels), self)
         return batch
 
     def set_output(self, *, transform: str | None = None) -> Self:

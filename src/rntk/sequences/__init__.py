@@ -15,6 +15,6 @@ invariants) <- ``gate`` (reading user data).
 from __future__ import annotations
 
 from rntk.sequences.batch import SequenceBatch
-from rntk.sequences.gate import as_batch
+from rntk.sequences.gate import as_batch, check_channels
 
-__all__ = ["SequenceBatch", "as_batch"]
+__all__ = ["SequenceBatch", "as_batch", "check_channels"]

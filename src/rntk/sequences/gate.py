@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rntk.errors import ProblemReport
+from rntk.errors import ProblemReport, SequenceError
 from rntk.sequences.batch import SequenceBatch, offsets_of, resolve_dtype
 from rntk.sequences.defects import (
     NUMBERS_ONLY,
@@ -36,7 +36,7 @@ from rntk.sequences.defects import (
     report_nonfinite,
 )
 
-__all__ = ["as_batch"]
+__all__ = ["as_batch", "check_channels"]
 
 _ACCEPTED = "pass an array of shape (n, T) or (n, T, m), or a list of arrays of shape (T_i,) or (T_i, m)"
 _COUNT_STEPS = "pass for each row of values the number of its leading steps that are data, as an integer"
@@ -457,3 +457,10 @@ def _join(arrays: list[RawArray], dtype: np.dtype[Any] | None) -> RawArray:
             joined = np.concatenate(arrays, axis=0, dtype=dtype, casting="same_kind")
         # Concatenation keeps the order of its inputs, so transposed ones still have to be laid out by rows.
         return np.require(joined, dtype=dtype, requirements=["C", "A"])
+
+
+def check_channels(batch: SequenceBatch, expected: int, owner: object) -> None:
+    """Raise a `SequenceError` unless `batch` has as many channels as `owner` saw in fit."""
+    if batch.n_channels != expected:
+        found, wanted = (f"{count} channel{'s' if count != 1 else ''}" for count in (batch.n_channels, expected))
+        raise SequenceError(f"X has {found}, but {type(owner).__name__} is expecting {wanted} as input, as in fit")

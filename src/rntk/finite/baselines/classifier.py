@@ -16,7 +16,7 @@ from ...estimators.base import read_sequences
 from ...estimators.classifier import check_labels
 from ...preprocessing import ChannelScaler
 from ...preprocessing.base import check_count
-from ...sequences import SequenceBatch
+from ...sequences import SequenceBatch, check_channels
 from ..training import DivergenceError
 from .holdout import hold_out
 from .networks import GatedUnits, GaussianElman, IdentityElman, Recurrent
@@ -109,11 +109,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _logits(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         batch = read_sequences(X)
-        if batch.n_channels != self.n_channels_in_:
-            raise ValueError(
-                f"X has {batch.n_channels} channels, but {type(self).__name__} is expecting {self.n_channels_in_} "
-                "channels as input, as in fit"
-            )
+        check_channels(batch, self.n_channels_in_, self)
         logits = evaluate(self._network, self.parameters_, self._prepare(batch), self.batch_size, self.longest_)
         overflows = np.flatnonzero(~np.isfinite(logits).all(axis=1))
         if len(overflows):
