@@ -45,7 +45,19 @@ _HOME = {
 }
 
 #: Parts that load when they are first touched, `rntk.finite` for example.
-_PARTS = ("activations", "adapters", "dynamics", "experiments", "files", "finite", "models", "plot", "preprocessing")
+_PARTS = (
+    "activations",
+    "adapters",
+    "dynamics",
+    "experiments",
+    "files",
+    "finite",
+    "linear",
+    "models",
+    "plot",
+    "preprocessing",
+    "theory",
+)
 
 if TYPE_CHECKING:
     from . import activations as activations

@@ -1,29 +1,49 @@
 """The papers' experiments: settings in, a record out, which holds plain numbers (`to_dict`) and draws itself (`plot`).
 
-One module per figure, table or theorem. Those about finite networks need JAX: pip install "rntk[finite]".
+One module per figure, table or theorem. Those that train finite networks need JAX: pip install "rntk[finite]".
 
 =====================  ===========================================================================
 `kernel_by_angle`      RNTK Figure 2, left: one wide network beside the kernel, over an angle
 `convergence`          RNTK Figure 2, right: tied and untied networks approach the kernel
 `lazy_training`        RNTK Theorem 2: how far weights and kernel move, by width
 `ensemble_training`    RNTK Theorem 2: trained networks beside `rntk.dynamics`
+`linear_limit`         linear RNNs, Theorem 3.3: kernel and taps of finite networks
+`linear_training`      linear RNNs, Figures 1 and 2, ICML 4: RNN and convolution side by side
+`delay`                linear RNNs, Figure 3: what a delay costs
+`tap_growth`           linear RNNs, Theorem 4.1: how fast taps can grow
+`reaching`             linear RNNs, Table 1: hand velocity from spikes
 =====================  ===========================================================================
 """
 
 from __future__ import annotations
 
 from .convergence import Convergence, convergence
+from .delay import Delay, delay
 from .ensemble_training import EnsembleTraining, ensemble_training
 from .kernel_by_angle import KernelByAngle, kernel_by_angle
 from .lazy_training import LazyTraining, lazy_training
+from .linear_limit import LinearLimit, linear_limit
+from .linear_training import LinearTrainingCurves, linear_training
+from .reaching import Reaching, reaching
+from .tap_growth import TapGrowth, tap_growth
 
 __all__ = [
     "Convergence",
+    "Delay",
     "EnsembleTraining",
     "KernelByAngle",
     "LazyTraining",
+    "LinearLimit",
+    "LinearTrainingCurves",
+    "Reaching",
+    "TapGrowth",
     "convergence",
+    "delay",
     "ensemble_training",
     "kernel_by_angle",
     "lazy_training",
+    "linear_limit",
+    "linear_training",
+    "reaching",
+    "tap_growth",
 ]

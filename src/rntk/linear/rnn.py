@@ -1,0 +1,169 @@
+"""`LinearRNN`: h_t = W h_{t-1}/√n + F x_t, y_t = C h_t/√n (equation (1))."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .data import laid_out, read_inputs
+from .filters import design_blocks
+from .scales import check_count, check_variances
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearRNN:
+    """A linear recurrent network of n units, with the factors 1/√n of the wide limit.
+
+    Parameters
+    ----------
+    W : (n, n) transition. F : (n, n_x) input. C : (n_y, n) output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rntk.linear import LinearRNN
+    >>> rnn = LinearRNN.random(100, n_x=3, n_y=2, nu_w=0.3, seed=0)
+    >>> rnn(np.ones((5, 10, 3))).shape
+    (5, 10, 2)
+    """
+
+    W: Array
+    F: Array
+    C: Array
+
+    def __post_init__(self) -> None:
+        W, F, C = (np.array(each, dtype=np.float64) for each in (self.W, self.F, self.C))
+        n = len(W)
+        if (
+            W.shape != (n, n)
+            or F.ndim != 2
+            or C.ndim != 2
+            or len(F) != n
+            or C.shape[1] != n
+            or 0 in (*F.shape, *C.shape)
+        ):
+            raise ValueError(
+                f"W must be (n, n), F (n, n_x) and C (n_y, n); their shapes are {W.shape}, {F.shape} and {C.shape}"
+            )
+        for name, each in (("W", W), ("F", F), ("C", C)):
+            if not np.isfinite(each).all():
+                raise ValueError(f"{name} must be finite")
+            each.setflags(write=False)
+            object.__setattr__(self, name, each)
+
+    @classmethod
+    def random(
+        cls,
+        n: int,
+        n_x: int = 1,
+        n_y: int = 1,
+        *,
+        nu_w: float = 0.3,
+        nu_f: float = 1.0,
+        nu_c: float = 1.0,
+        seed: int | np.random.Generator | None = None,
+    ) -> LinearRNN:
+        """Independent Gaussian entries with variances ν_W, ν_F, ν_C (equation (4))."""
+        n, n_x, n_y = check_count("n", n), check_count("n_x", n_x), check_count("n_y", n_y)
+        w, f, c = np.sqrt(check_variances(nu_w=nu_w, nu_f=nu_f, nu_c=nu_c))
+        rng = np.random.default_rng(seed)
+        return cls(
+            w * rng.standard_normal((n, n)), f * rng.standard_normal((n, n_x)), c * rng.standard_normal((n_y, n))
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of units."""
+        return len(self.W)
+
+    @property
+    def n_x(self) -> int:
+        """Number of inputs."""
+        return int(self.F.shape[1])
+
+    @property
+    def n_y(self) -> int:
+        """Number of outputs."""
+        return len(self.C)
+
+    def __call__(self, X: Any) -> Any:
+        """Outputs at every step: (N, T, n_y), or a list of (T_i, n_y) for unequal lengths. Runs the states."""
+        batch = read_inputs(X, channels=self.n_x)
+        out = np.empty((len(batch.values), self.n_y))
+        transition = self.W.T / self.n**0.5
+        order = np.argsort(-batch.lengths, kind="stable")  # long ones first: those still running are a prefix
+        state = np.zeros((len(batch), self.n))
+        for t in range(batch.max_length):
+            running = int(np.count_nonzero(batch.lengths > t))
+            rows = batch.offsets[order[:running]] + t
+            state[:running] = state[:running] @ transition + batch.values[rows] @ self.F.T
+            out[rows] = state[:running] @ self.C.T / self.n**0.5
+        return laid_out(out, batch)
+
+    def impulse_response(self, T: int) -> Array:
+        """Taps L_j = n^{-(j+1)/2} C W^j F, (T, n_y, n_x) (equation (9))."""
+        T = check_count("T", T)
+        taps = np.empty((T, self.n_y, self.n_x))
+        transition = self.W / self.n**0.5
+        if self.n_y <= self.n_x:  # carry the narrower end through the powers of W
+            left = self.C / self.n**0.5
+            for j in range(T):
+                taps[j] = left @ self.F
+                left = left @ transition
+        else:
+            right = self.F / self.n**0.5
+            for j in range(T):
+                taps[j] = self.C @ right
+                right = transition @ right
+        return taps
+
+    def tap_kernel(self, T: int) -> Array:
+        """Γ, the tangent kernel of the taps: inner products of ∂L_j/∂(W, F, C), (T, n_y, n_x, T, n_y, n_x).
+
+        All outputs are linear in the taps, so Γ holds everything about the tangent kernel of this network on any data
+        (`ntk`). For n → ∞ it tends to D(ρ) ⊗ I (Theorem 3.3). O(T n²) operations, nothing larger than W is formed.
+        """
+        T = check_count("T", T)
+        transition, root = self.W / self.n**0.5, self.n**0.5
+        left, right = np.empty((T, self.n_y, self.n)), np.empty((T, self.n, self.n_x))
+        left[0], right[0] = self.C / root, self.F / root
+        for j in range(1, T):
+            left[j], right[j] = left[j - 1] @ transition, transition @ right[j - 1]
+        outer = np.einsum("iyn,jzn->iyjz", left, left, optimize=True)  # P_i P_jᵀ with P_i = n^{-(i+1)/2} C W^i
+        inner = np.einsum("inx,jnw->ixjw", right, right, optimize=True)  # Q_iᵀ Q_j with Q_i = n^{-(i+1)/2} W^i F
+        found = np.einsum("jykz,xw->jyxkzw", outer, np.eye(self.n_x))
+        found += np.einsum("yz,jxkw->jyxkzw", np.eye(self.n_y), inner)
+        # ∂L_j/∂W sums over the j places in CW…WF where W stands: i factors before it, j - 1 - i after.
+        for j in range(1, T):
+            for k in range(1, T):
+                p, q = outer[:j, :, :k], inner[j - 1 :: -1][:, :, k - 1 :: -1]
+                found[j, :, :, k] += np.einsum("iykz,ixkw->yxzw", p, q, optimize=True)
+        return np.asarray(found)
+
+    def ntk(self, X: Any, Y: Any = None) -> Array:
+        """Empirical tangent kernel, one row per step of every sequence and output (outputs fastest)."""
+        first = read_inputs(X, channels=self.n_x)
+        second = first if Y is None else read_inputs(Y, "Y", self.n_x)
+        lags = max(first.max_length, second.max_length)
+        kernel = self.tap_kernel(lags).transpose(1, 4, 0, 2, 3, 5).reshape(self.n_y, self.n_y, lags * self.n_x, -1)
+        a, b = (np.concatenate([rows for rows, _ in design_blocks(each, lags)]) for each in (first, second))
+        blocks = np.einsum("sp,yzpq,tq->sytz", a, kernel, b, optimize=True)
+        return np.asarray(blocks.reshape(len(a) * self.n_y, len(b) * self.n_y))
+
+    @property
+    def spectral_radius(self) -> float:
+        """Largest modulus of an eigenvalue of W/√n; for random W it tends to √ν_W (the paper prints ν_W)."""
+        return float(np.abs(np.linalg.eigvals(self.W)).max() / self.n**0.5)
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether bounded inputs give bounded outputs whatever F and C are: spectral radius below one."""
+        return self.spectral_radius < 1
+
+    def __repr__(self) -> str:
+        return f"LinearRNN(n={self.n}, n_x={self.n_x}, n_y={self.n_y})"
