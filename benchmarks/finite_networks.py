@@ -8,15 +8,13 @@ stopped.
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from experiment_runs import arguments_of, run_all
 from rntk import RNTK
 from rntk.experiments import convergence, ensemble_training, kernel_by_angle, lazy_training
 from rntk.experiments.convergence import CASES
@@ -53,30 +51,5 @@ def say(name: str, record: dict[str, Any]) -> str:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=RECORD)
-    parser.add_argument("--pictures", type=Path)
-    parser.add_argument("--only", nargs="+", choices=list(experiments()))
-    arguments = parser.parse_args()
-    record: dict[str, Any] = {"command": "python benchmarks/finite_networks.py", "results": {}}
-    if arguments.out.exists():
-        record = json.loads(arguments.out.read_text())
-    for name, run in experiments().items():
-        if name in record["results"] or (arguments.only and name not in arguments.only):
-            continue
-        begin = time.perf_counter()
-        found = run()
-        record["results"][name] = {"seconds": time.perf_counter() - begin, **found.to_dict()}
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
-        if arguments.pictures:
-            arguments.pictures.mkdir(parents=True, exist_ok=True)
-            ax = found.plot()
-            ax.figure.savefig(arguments.pictures / f"{name.replace(', ', ' ').replace(' ', '_')}.png", dpi=150)
-    for name, result in record["results"].items():
-        print(f"{name} ({result['seconds']:.0f} s): {say(name, result)}")
-
-
 if __name__ == "__main__":
-    main()
+    run_all(experiments(), say, "python benchmarks/finite_networks.py", arguments_of(__doc__, RECORD).parse_args())

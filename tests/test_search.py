@@ -11,10 +11,11 @@ from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.svm import SVC
 
 from rntk import RNTK, RNTKClassifierCV, RNTKRegressorCV, as_batch
+from rntk.estimators.search import folds as folds_module
 from rntk.estimators.search import store as store_module
 from rntk.estimators.search.base import sample
 from rntk.estimators.search.fast import Trial, Verdict, choose, in_order
-from rntk.estimators.search.folds import class_folds, svm_scores
+from rntk.estimators.search.folds import MAX_ITERATIONS, class_folds, svm_scores
 from rntk.estimators.search.grids import FAMILIES, PAPER_C, Candidate, fast_grid, paper_grid
 from rntk.estimators.search.polynomial import Polynomial
 from rntk.estimators.search.ridge import ridge_path
@@ -246,6 +247,21 @@ def test_a_larger_cost_changes_nothing_once_no_weight_is_at_its_bound():
             assert found == pytest.approx(wanted, abs=1e-11)
             fitted += all(np.abs(m.dual_coef_).max() < cost / 10 for m in models)
     assert fitted > 5  # some were carried over
+
+
+def test_a_kernel_on_which_libsvm_never_stops_does_not_stop_the_search(monkeypatch):
+    """scikit-learn sets no limit; long sequences at sigma_w = 1.47 without bias need one."""
+    assert (
+        RNTKClassifierCV(search="paper", family="rbf").fit(*waves(9, lengths=(9, 10))).best_estimator_.max_iter
+        == MAX_ITERATIONS
+    )
+    monkeypatch.setattr(folds_module, "MAX_ITERATIONS", 2)  # nothing converges, as there
+    X, y = waves(12)
+    batch = as_batch(X)
+    scores = svm_scores(
+        paper_grid("rntk")[::300], GramStore(batch, None, 1), y, class_folds(y, 3, None), PAPER_C, False
+    )
+    assert np.isfinite(scores).all()  # and no warning for each of them
 
 
 def test_paper_regression():

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from ..classifier import RNTKClassifier, check_labels
 from .base import KernelSearch
 from .fast import Verdict
-from .folds import class_folds, svm_scores
+from .folds import MAX_ITERATIONS, class_folds, svm_scores
 from .grids import PAPER_C, paper_grid
 from .store import GramStore, with_threads
 
@@ -72,7 +72,9 @@ class RNTKClassifierCV(ClassifierMixin, KernelSearch):  # type: ignore[misc]
             scores = svm_scores(candidates, store, y, folds, PAPER_C, self.progress)
             best, cost = self._record_grid(candidates, scores, "C", PAPER_C)
             self._view = best.view
-            self.best_estimator_ = RNTKClassifier(with_threads(best.kernel, self.n_jobs), C=cost)
+            self.best_estimator_ = RNTKClassifier(
+                with_threads(best.kernel, self.n_jobs), C=cost, max_iter=MAX_ITERATIONS
+            )
             self.best_estimator_.fit(best.view(batch), y)
             return self
         # One column per class, +1 for members and -1 for others; two classes need one.
