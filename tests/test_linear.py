@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +30,7 @@ from rntk.linear import (
     sequence_kernel,
     to_taps,
 )
+from rntk.models import load, save
 from tolerances import relative_error
 
 VARIANCES = {"nu_w": 0.45, "nu_f": 0.7, "nu_c": 1.3}
@@ -387,6 +389,18 @@ def test_regressors_are_scikit_learn_estimators():
     weights = [1.0, 0, 0, 0, 0, 0]
     fitted = model.fit(X, y)
     assert fitted.score(X, y, sample_weight=weights) == pytest.approx(fitted.score(X[:1], y[:1]))
+
+
+@pytest.mark.parametrize("model", [LinearRNNRegressor(nu_w=0.2, lags=4), ConvRegressor(alpha=0.1)])
+def test_regressors_survive_files_and_pickle(model, tmp_path):
+    X, y = task()
+    for targets in (y, [each[:, 0] for each in y]):
+        fitted = clone(model).fit(X, targets)
+        save(fitted, tmp_path / "model.rntk")
+        for copy in (load(tmp_path / "model.rntk"), pickle.loads(pickle.dumps(fitted))):
+            assert type(copy) is type(fitted) and copy.get_params() == fitted.get_params()
+            for a, b in zip(copy.predict(X), fitted.predict(X), strict=True):
+                np.testing.assert_array_equal(a, b)
 
 
 def test_regressors_refuse():

@@ -56,7 +56,7 @@ class FilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.convolution_ = ScaledConv1D(rho, theta)
         self.n_channels_in_ = batch.n_channels
         self.n_outputs_ = targets.shape[1]
-        self._flat = is_flat(y)
+        self.flat_targets_ = is_flat(y)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -64,7 +64,7 @@ class FilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         batch = read_inputs(X)
         check_channels(batch, self.n_channels_in_, self)
-        return laid_out(convolve(self.taps_, batch), batch, self._flat)
+        return laid_out(convolve(self.taps_, batch), batch, self.flat_targets_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² over all steps of all sequences, averaged over outputs; `sample_weight` is one number per sequence."""
@@ -85,6 +85,10 @@ class FilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Scale factors, (J,)."""
         check_is_fitted(self)
         return self.convolution_.rho
+
+    def _fitted_kernels(self) -> list[Any]:
+        """None is kept: `rntk.models` asks every learner."""
+        return []
 
     def _solver(self, lags: int, batch: SequenceBatch) -> str:
         if self.solver not in ("auto", "direct", "cg"):
@@ -118,6 +122,7 @@ class LinearRNNRegressor(FilterRegressor):
     Attributes
     ----------
     taps_ : (J, n_y, n_x). rho_ : (J,). convolution_ : the fitted `ScaledConv1D`.
+    n_channels_in_, n_outputs_ : n_x and n_y. flat_targets_ : whether targets came without an axis of outputs.
 
     Examples
     --------

@@ -15,12 +15,22 @@ from .errors import DefectError, ModelFileError
 from .fields import Fields
 from .gaussian_process import GAUSSIAN_PROCESS
 from .learner import Learner
+from .linear import CONVOLUTION, LINEAR_RNN
 from .regressor import REGRESSOR
 from .searches import CLASSIFIER_SEARCH, REGRESSOR_SEARCH
 
 #: The classes a model file may name.
 LEARNERS: dict[str, Learner] = {
-    learner.name: learner for learner in (CLASSIFIER, REGRESSOR, GAUSSIAN_PROCESS, CLASSIFIER_SEARCH, REGRESSOR_SEARCH)
+    learner.name: learner
+    for learner in (
+        CLASSIFIER,
+        REGRESSOR,
+        GAUSSIAN_PROCESS,
+        CLASSIFIER_SEARCH,
+        REGRESSOR_SEARCH,
+        LINEAR_RNN,
+        CONVOLUTION,
+    )
 }
 
 
@@ -29,9 +39,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : a fitted `RNTKClassifier`, `RNTKRegressor`, `RNTKGaussianProcess`, `RNTKClassifierCV` or `RNTKRegressorCV`,
-        with kernels `RNTK`, `NTK`, scikit-learn's RBF, Matern, RationalQuadratic, DotProduct, WhiteKernel and
-        ConstantKernel, and their sums, products and powers.
+    model : a fitted `RNTKClassifier`, `RNTKRegressor`, `RNTKGaussianProcess`, `RNTKClassifierCV`, `RNTKRegressorCV`,
+        `rntk.linear.LinearRNNRegressor` or `ConvRegressor`; with kernels `RNTK`, `NTK`, scikit-learn's RBF, Matern,
+        RationalQuadratic, DotProduct, WhiteKernel and ConstantKernel, and their sums, products and powers.
     path : where to. A file that is there is replaced, at once and only by a complete one.
 
     Raises
