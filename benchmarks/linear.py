@@ -49,8 +49,9 @@ def say(name: str, record: dict[str, Any]) -> str:
             f"unscaled {unscaled.round(2).tolist()}"
         )
     if name == "theorem 4.1":
-        convolution, rnn = record["largest_share"]
-        return f"largest movement over bound: convolution {convolution:.3f}, RNN {rnn:.3f}"
+        convolution, rnn = record["share"]
+        beyond = [j for j, share in enumerate(rnn) if share > 1]
+        return f"largest movement over bound: convolution {max(convolution):.3f}; the RNN exceeds it at lags {beyond}"
     lines = []
     for part, rows in record["table"].items():
         cells = [
