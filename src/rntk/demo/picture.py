@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..plot import COLOURS, gram
+from ..plot.curves import STYLES
 from .compare import DataSet, Trial
 
-#: Okabe and Ito's colours, told apart with any kind of colour vision; line styles repeat the message.
-COLOURS = ("#0072B2", "#D55E00", "#009E73")
-STYLES = ("-", "--", ":")
 SERIES_PER_CLASS = 4
 
 
@@ -24,28 +23,14 @@ def draw(rows: list[tuple[DataSet, Trial]], path: Path) -> None:
     FigureCanvasAgg(figure)  # no window, whatever the machine
     axes = figure.subplots(len(rows), 2, squeeze=False, width_ratios=(1, 1.35))
     for (data, trial), (left, right) in zip(rows, axes, strict=True):
-        _draw_gram(figure, left, data, trial)
+        _draw_gram(left, data, trial)
         _draw_series(right, data)
     figure.savefig(path, format="png")
 
 
-def _draw_gram(figure: Any, axis: Any, data: DataSet, trial: Trial) -> None:
-    order = np.argsort(data.train_labels, kind="stable")
-    similarity = trial.gram[np.ix_(order, order)]
-    # One odd series would take most of the colours: the least similar pairs share the darkest.
-    lowest = float(np.quantile(similarity, 0.05))
-    image = axis.imshow(similarity, cmap="cividis", interpolation="nearest", vmin=lowest, vmax=1.0)
-    figure.colorbar(image, ax=axis, label="similarity (1 = same direction)", shrink=0.9, extend="min")
-    _, counts = np.unique(data.train_labels, return_counts=True)
-    ends = np.cumsum(counts)
-    for end in ends[:-1]:
-        axis.axhline(end - 0.5, color="white", linewidth=1.5)
-        axis.axvline(end - 0.5, color="white", linewidth=1.5)
-    centres = ends - counts / 2 - 0.5
-    axis.set_xticks(centres, data.class_names)
-    axis.set_yticks(centres, data.class_names, rotation=90, va="center")
-    axis.tick_params(length=0)
-    axis.set_title(f"{data.name}: RNTK between {len(order)} training series", fontsize=11)
+def _draw_gram(axis: Any, data: DataSet, trial: Trial) -> None:
+    gram(trial.gram, data.train_labels, axis, class_names=data.class_names, label="similarity (1 = same direction)")
+    axis.set_title(f"{data.name}: RNTK between {len(trial.gram)} training series", fontsize=11)
 
 
 def _draw_series(axis: Any, data: DataSet) -> None:
