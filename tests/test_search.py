@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.svm import SVC
 
-from rntk import RNTK, RNTKClassifierCV, RNTKRegressorCV, as_batch
+from rntk import RNTK, RNTKClassifierCV, RNTKRegressorCV, as_batch, suggest
 from rntk.estimators.search import folds as folds_module
 from rntk.estimators.search import store as store_module
 from rntk.estimators.search.base import sample
@@ -21,6 +21,7 @@ from rntk.estimators.search.polynomial import Polynomial
 from rntk.estimators.search.ridge import ridge_path
 from rntk.estimators.search.store import GramStore
 from rntk.estimators.search.views import VIEWS, View, scaled_view
+from rntk.models import load, save
 from test_estimators import waves
 
 
@@ -211,6 +212,48 @@ def test_multivariate_sequences():
     assert model.score(X, y) > 0.9
     with pytest.raises(ValueError, match=r"1 channel,.*expecting 3"):
         model.predict([np.zeros(9)])
+
+
+# -- a kernel to start with --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", [RNTKClassifierCV, RNTKRegressorCV])
+def test_a_search_tries_the_kernel_it_is_given(search, tmp_path):
+    X, y = waves(3)
+    start = RNTK(sigma_w=1.3, sigma_b=0.123)
+    plain, started = search().fit(X, y), search(start=start).fit(X, y)
+    added = [params for params in started.cv_results_["params"] if params.get("start")]
+    assert [(each["view"], each["sigma_w"]) for each in added] == [
+        (view, 1.3 * factor) for view in ("values", "differences") for factor in (1.0, 0.95, 1.05)
+    ]
+    assert started.cv_results_["params"][6:] == plain.cv_results_["params"]
+    assert start.sigma_w == 1.3  # left alone
+    # Their scores are those of the kernel itself on that view.
+    batch = as_batch(X)
+    K = start(View("differences")(batch))
+    targets = np.where(np.asarray(y)[:, None] == np.arange(2), 1.0, -1.0) if search is RNTKClassifierCV else None
+    if targets is not None:
+        trial = started.cv_results_["params"].index(added[3])
+        path = ridge_path(K, targets, np.array([started.cv_results_["ridge"][trial]]) * np.trace(K) / len(K))
+        score = np.mean(path.left_out[0].argmax(axis=1) == y)
+        assert score == started.cv_results_["mean_test_score"][trial]
+    save(started, tmp_path / "model.rntk")
+    np.testing.assert_array_equal(load(tmp_path / "model.rntk").predict(X), started.predict(X))
+    assert clone(started).start.sigma_b == 0.123
+
+
+def test_a_suggestion_starts_a_search():
+    X, y = waves(4)
+    found = suggest(X)
+    model = RNTKClassifierCV(start=found.kernel).fit(X, y)
+    assert model.cv_results_["params"][0]["sigma_w"] == found.kernel.sigma_w
+
+
+def test_what_a_search_cannot_start_with():
+    X, y = waves(5)
+    for start, search in (("relu", "fast"), (RNTK(), "paper")):
+        with pytest.raises(ValueError, match="start="):
+            RNTKClassifierCV(start=start, search=search).fit(X, y)
 
 
 # -- the paper's protocol ----------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from .fields import Fields
 from .kernels import describe_kernel, restore_kernel
 from .plain import encode
 
+#: Parameters that hold a kernel, or None.
+KERNELS = frozenset({"kernel", "start"})
 #: Folders of the machine a model was fitted on. Not written: whoever loads the file has other folders, and a file
 #: should not say where its reader writes.
 LOCAL = frozenset({"cache"})
@@ -45,7 +47,7 @@ class Learner:
         if not hasattr(model, self.proof):
             raise NotFittedError(f"this {self.name} is not fitted, so there is nothing to save; call fit first")
         parameters = {
-            name: describe_kernel(value) if name == "kernel" and value is not None else encode(value, name)
+            name: describe_kernel(value) if name in KERNELS and value is not None else encode(value, name)
             for name, value in model.get_params(deep=False).items()
             if name not in LOCAL
         }
@@ -64,7 +66,7 @@ class Learner:
                 raise DefectError(f"{given.where} has {quote(name)}, a parameter that {self.name} does not have here")
         model = self.cls(
             **{
-                name: restore_kernel(given.part(name)) if name == "kernel" and given.has(name) else given.value(name)
+                name: restore_kernel(given.part(name)) if name in KERNELS and given.has(name) else given.value(name)
                 for name in given.found
             }
         )

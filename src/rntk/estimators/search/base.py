@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from ...kernels.network import NetworkKernel
 from ...sequences import SequenceBatch
 from ..base import KernelLearner
 from .fast import Member, Trial, as_members, choose, in_order, try_all
-from .grids import Candidate, check_family, fast_grid
+from .grids import Candidate, check_family, fast_grid, started_with
 from .store import GramStore
 
 Array = NDArray[Any]
@@ -32,6 +33,7 @@ class KernelSearch(KernelLearner):
         random_state: Any = 0,
         cache: Any = None,
         progress: bool | None = None,
+        start: Any = None,
     ) -> None:
         self.search = search
         self.family = family
@@ -42,6 +44,7 @@ class KernelSearch(KernelLearner):
         self.random_state = random_state
         self.cache = cache
         self.progress = progress
+        self.start = start
 
     def _read_training(self, X: Any) -> SequenceBatch:
         # What the other kind of search left behind would be taken for a result of this one.
@@ -58,6 +61,9 @@ class KernelSearch(KernelLearner):
         if self.search not in SEARCHES:
             raise ValueError(f"search must be one of {', '.join(SEARCHES)}, not {self.search!r}")
         check_family(self.family)
+        if self.start is not None and (self.search == "paper" or not isinstance(self.start, NetworkKernel)):
+            reason = "the paper's grid is what it is" if self.search == "paper" else "it must be an RNTK or NTK"
+            raise ValueError(f"start={self.start!r} can't be used: {reason}")
         for name in ("n_members", "max_length", "max_sequences"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
@@ -65,7 +71,7 @@ class KernelSearch(KernelLearner):
 
     def _fit_fast(self, batch: SequenceBatch, targets: Array, groups: Array | None, judge: Any) -> Array:
         """Search, choose, fit; returns the mean of the members' left-out predictions on what they were fitted to."""
-        candidates = fast_grid(self.family, batch, self.max_length)
+        candidates = started_with(self.start, batch, self.max_length) + fast_grid(self.family, batch, self.max_length)
         part = sample(len(batch), groups, self.max_sequences, check_random_state(self.random_state))
         store = GramStore(batch if part is None else batch.take(part), self.cache, self.n_jobs)
         seen = targets if part is None else targets[part]

@@ -35,6 +35,7 @@ class RNTKClassifierCV(ClassifierMixin, KernelSearch):  # type: ignore[misc]
     random_state : for folds and samples.
     cache : folder that keeps Gram matrices, so that an interrupted search goes on where it stopped.
     progress : None shows a bar on a terminal after two seconds; True always; False never.
+    start : a kernel to try first, with its σ_w as it is and 5 % to either side ("fast"): `rntk.suggest(X).kernel`, say.
 
     Attributes
     ----------

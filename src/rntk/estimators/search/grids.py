@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 
 from ...kernels import NTK, RNTK
@@ -85,6 +86,23 @@ def fast_grid(family: str, batch: SequenceBatch, max_length: int) -> list[Candid
     else:
         add(scaled_view(batch, 1), _vector_kernels(family))
     return found
+
+
+def started_with(kernel: Any, batch: SequenceBatch, max_length: int) -> list[Candidate]:
+    """A kernel of the user's, and the same with its σ_w a little smaller and larger, on values and on differences."""
+    if kernel is None:
+        return []
+    block = -(-batch.max_length // max_length) if getattr(kernel, "readout", "last") == "mean" else 1
+    sigma_w = np.asarray(kernel.sigma_w, dtype=np.float64)
+    return [
+        Candidate(
+            view,
+            clone(kernel).set_params(sigma_w=(sigma_w * factor).tolist()),
+            {**_said(view), "start": True, "sigma_w": (sigma_w * factor).tolist()},
+        )
+        for view in (View("values", block), View("differences", block))
+        for factor in (1.0, 0.95, 1.05)
+    ]
 
 
 def _said(view: View) -> dict[str, Any]:

@@ -27,7 +27,8 @@ class RNTKRegressorCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
     ----------
     search : "fast" as in `RNTKClassifierCV`, judged by the squared error of left-out targets; "paper" is appendix A.2
         of the RNTK paper: its kernels and ridges, 5-fold cross-validation.
-    family, n_members, max_length, max_sequences, n_jobs, random_state, cache, progress : as in `RNTKClassifierCV`.
+    family, n_members, max_length, max_sequences, n_jobs, random_state, cache, progress, start : as for
+        `RNTKClassifierCV`.
 
     Attributes
     ----------
