@@ -81,12 +81,11 @@ def mini_batch(
         with precision(dtype):
             for first in range(0, updates, chunk):
                 order = take(min(chunk, updates - first))
-                # Batches without members move nothing; they keep all chunks in one shape, which is compiled once.
+                # One shape for all chunks, which is compiled once; the rows beyond `len(order)` aren't visited.
                 full = np.full((chunk, order.shape[1]), -1)
                 full[: len(order)] = order
-                parameters = _mini_batch(
-                    parameters, _root(model, dtype), *data, jnp.asarray(full), dtype.type(rate), lags, mean
-                )
+                schedule = jnp.asarray(full), len(order), dtype.type(rate)
+                parameters = _mini_batch(parameters, _root(model, dtype), *data, *schedule, lags, mean)
         return parameters
 
     return advance
@@ -126,9 +125,18 @@ def _full_batch(parameters: Any, root: Any, gram: Any, moments: Any, rate: Any, 
     return lax.fori_loop(0, updates, update, parameters)
 
 
-@partial(jax.jit, static_argnums=(7, 8))
+@partial(jax.jit, static_argnums=(8, 9))
 def _mini_batch(
-    parameters: Any, root: Any, values: Any, targets: Any, exists: Any, order: Any, rate: Any, lags: int, mean: bool
+    parameters: Any,
+    root: Any,
+    values: Any,
+    targets: Any,
+    exists: Any,
+    order: Any,
+    updates: Any,
+    rate: Any,
+    lags: int,
+    mean: bool,
 ) -> Any:
     def loss(now: Any, members: Any) -> Any:
         present = (members >= 0).astype(values.dtype)[:, None] * exists[members]
@@ -136,11 +144,11 @@ def _mini_batch(
         total = jnp.sum(residual**2)
         return total / jnp.maximum(present.sum() * targets.shape[2], 1) if mean else total / 2
 
-    def update(now: Any, members: Any) -> Any:
-        slope = jax.grad(loss)(now, members)
-        return jax.tree_util.tree_map(lambda p, g: p - rate * g, now, slope), None
+    def update(k: Any, now: Any) -> Any:
+        slope = jax.grad(loss)(now, order[k])
+        return jax.tree_util.tree_map(lambda p, g: p - rate * g, now, slope)
 
-    return lax.scan(update, parameters, order)[0]
+    return lax.fori_loop(0, updates, update, parameters)
 
 
 def _filtered(x: Any, taps: Any) -> Any:
