@@ -120,7 +120,7 @@ def reaching(
     recording: Recording | str | Path,
     *,
     parts: Sequence[str] = ("limited", "full"),
-    epochs: int = 500,
+    epochs: int = 300,
     width: int = 1000,
     length: int = 15,
     learning_rate: float = 1e-4,
@@ -135,13 +135,20 @@ def reaching(
 
     Sequences of `length` bins, cut one after another from unbroken segments, spikes and velocity standardised with
     means and deviations of the training part; the last `held_out` share of the recording is for the scores, which
-    count every step. Mini-batch gradient descent on the mean squared error; all models start from the taps of the
-    random RNN but the unscaled convolution, which starts from zero.
+    count every step. Mini-batch gradient descent on ½ Σ ‖y_t - f_t‖² of each batch, for which the paper's rate of 1e-4
+    lies just below the critical one; all models start from the taps of the random RNN.
 
     Parameters
     ----------
     recording : from `load_recording`, or the path of the file.
-    epochs : the paper doesn't say how many; at the end of all training the three models agree.
+    epochs : the paper doesn't say how many, and the order depends on it: see Notes.
+
+    Notes
+    -----
+    What this finds (`benchmarks/records/linear.json`): the RNN and its convolution agree within 0.03 throughout. On
+    little data they overtake the plain convolution after some 100 epochs and stay ahead, as the paper has it. On all
+    data the plain convolution is ahead for some 50 epochs, as the paper has it, and no longer after that: what holds
+    the others back there is unfinished training of long lags, not a bias that remains.
     """
     if not isinstance(recording, Recording):
         recording = load_recording(recording)
@@ -166,7 +173,7 @@ def reaching(
         models: tuple[LinearModel, ...] = (
             rnn,
             ScaledConv1D.from_taps(rnn.impulse_response(length), scale_factors(length, nu_w)),
-            ScaledConv1D(np.ones(length), np.zeros((length, 2, X.shape[2]))),
+            ScaledConv1D.from_taps(rnn.impulse_response(length)),
         )
         per_epoch = -(-len(X) // batch_size)
         for k, model in enumerate(models):
@@ -176,7 +183,6 @@ def reaching(
                 y,
                 learning_rate,
                 per_epoch * epochs,
-                loss="mean",
                 batch_size=batch_size,
                 record_at=[per_epoch * epoch for epoch in record_at],
                 seed=random_state,
