@@ -21,11 +21,14 @@ __all__ = [
     "RNTKGaussianProcess",
     "RNTKRegressor",
     "RNTKRegressorCV",
+    "Sensitivity",
     "SequenceBatch",
     "SequenceError",
     "activations",
     "as_batch",
     "input_gradient",
+    "sensitivity",
+    "suggest",
 ]
 
 _HOME = {
@@ -38,10 +41,13 @@ _HOME = {
     "RNTKGaussianProcess": "rntk.estimators",
     "RNTKRegressor": "rntk.estimators",
     "RNTKRegressorCV": "rntk.estimators",
+    "Sensitivity": "rntk.analysis",
     "SequenceBatch": "rntk.sequences",
     "SequenceError": "rntk.errors",
     "as_batch": "rntk.sequences",
     "input_gradient": "rntk.analysis",
+    "sensitivity": "rntk.analysis",
+    "suggest": "rntk.analysis",
 }
 
 #: Parts that load when they are first touched, `rntk.finite` for example.
@@ -61,7 +67,10 @@ _PARTS = (
 
 if TYPE_CHECKING:
     from . import activations as activations
+    from .analysis import Sensitivity as Sensitivity
     from .analysis import input_gradient as input_gradient
+    from .analysis import sensitivity as sensitivity
+    from .analysis import suggest as suggest
     from .errors import HermiteAccuracyWarning as HermiteAccuracyWarning
     from .errors import KernelOverflowError as KernelOverflowError
     from .errors import SequenceError as SequenceError

@@ -7,6 +7,7 @@ One module per figure, table or theorem. Those that train finite networks need J
 `convergence`          RNTK Figure 2, right: tied and untied networks approach the kernel
 `lazy_training`        RNTK Theorem 2: how far weights and kernel move, by width
 `ensemble_training`    RNTK Theorem 2: trained networks beside `rntk.dynamics`
+`sensitivity_figure`   RNTK Figure 3, and the claims of section 3.4 as checks
 `linear_limit`         linear RNNs, Theorem 3.3: kernel and taps of finite networks
 `linear_training`      linear RNNs, Figures 1 and 2, ICML 4: RNN and convolution side by side
 `delay`                linear RNNs, Figure 3: what a delay costs
@@ -25,6 +26,7 @@ from .lazy_training import LazyTraining, lazy_training
 from .linear_limit import LinearLimit, linear_limit
 from .linear_training import LinearTrainingCurves, linear_training
 from .reaching import Reaching, reaching
+from .sensitivity_figure import SensitivityFigure, sensitivity_figure
 from .tap_growth import TapGrowth, tap_growth
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "LinearLimit",
     "LinearTrainingCurves",
     "Reaching",
+    "SensitivityFigure",
     "TapGrowth",
     "convergence",
     "delay",
@@ -45,5 +48,6 @@ __all__ = [
     "linear_limit",
     "linear_training",
     "reaching",
+    "sensitivity_figure",
     "tap_growth",
 ]

@@ -17,16 +17,13 @@ def sensitivity(curves: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    curves : a `Sensitivity`, or a mapping of names to them; bands are two standard errors.
+    curves : a `Sensitivity`, or a mapping of names to them.
     """
     ax = axes_or_new(ax)
     for k, (name, curve) in enumerate(_named(curves)):
-        colour, style = look(k)
-        steps = np.arange(len(curve.normalised))
-        ax.plot(steps, curve.normalised, style, color=colour, label=name or curve.kernel)
-        error = 2 * curve.normalised_error
-        ax.fill_between(steps, curve.normalised - error, curve.normalised + error, color=colour, alpha=0.2, linewidth=0)
-    ax.set(xlabel="step t, the last one on the right", ylabel="s(t) / max s", ylim=(0, None), title="sensitivity")
+        curve.plot(ax, label=name or curve.kernel, colour=look(k)[0])
+        ax.get_lines()[-1].set_linestyle(look(k)[1])
+    ax.set_title("sensitivity")
     ax.legend(frameon=False)
     return ax
 
