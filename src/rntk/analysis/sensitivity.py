@@ -299,10 +299,21 @@ def _table(found: Gradients, longest: int) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def _summarise(table: Array, has: NDArray[np.bool_]) -> _Part:
-    count = has.sum(axis=0)
-    mean = table.sum(axis=0) / np.maximum(count, 1)
-    spread = np.square(np.where(has, table - mean, 0.0)).sum(axis=0)
+    """Sums over pairs as products with vectors: one pass over the table each."""
+    everywhere = bool(has.all())
+    ones = np.ones(len(table))
+    count = np.full(table.shape[1], len(table)) if everywhere else has.sum(axis=0)
+    mean = (ones @ table) / np.maximum(count, 1)
+    apart = table - mean
+    if not everywhere:
+        apart[~has] = 0.0
     largest = table.max(axis=1)
     loud = largest > 0
-    shape = table[loud] / largest[loud, None]
-    return _Part(count, mean, spread, has[loud].sum(axis=0), shape.sum(axis=0), int(np.count_nonzero(~loud)))
+    # Divided by their own largest values and summed; silent pairs count for nothing, and 1/largest may be too large.
+    tiny = loud & (largest < 1e-290)
+    shape = np.divide(1.0, largest, out=np.zeros(len(table)), where=loud & ~tiny) @ table
+    if tiny.any():
+        shape += (table[tiny] / largest[tiny, None]).sum(axis=0)
+    loud_count = np.full(table.shape[1], np.count_nonzero(loud)) if everywhere else has[loud].sum(axis=0)
+    spread = np.einsum("pt,pt->t", apart, apart)
+    return _Part(count, mean, spread, loud_count, shape, int(np.count_nonzero(~loud)))
