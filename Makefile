@@ -3,16 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test test-slow bench check clean
+.PHONY: help venv demo test test-slow test-browser browser bench check clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo      classify a real data set with the RNTK and with RBF, and save a picture"
-	@echo "make test      run the tests"
-	@echo "make test-slow run the long tests too"
-	@echo "make bench     measure speed against NumPy and JAX in one run"
-	@echo "make check     ruff, strict types, tests"
-	@echo "make venv      only create $(VENV) with everything a developer needs"
+	@echo "make demo         classify a real data set with the RNTK and with RBF, and save a picture"
+	@echo "make test         run the tests; those in a browser only where there is one"
+	@echo "make test-slow    run the long tests too"
+	@echo "make test-browser install Debian's Chromium where it is missing, and run the tests in it"
+	@echo "make bench        measure speed against NumPy and JAX in one run"
+	@echo "make check        ruff, strict types, tests"
+	@echo "make venv         only create $(VENV) with everything a developer needs"
 
 # One stamp per set of extras, so that each target installs what it uses and nothing twice.
 $(BIN)/python:
@@ -32,6 +33,20 @@ test: $(VENV)/.installed-test
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest
+
+# A browser that does not start is a failure here; `make test` skips these tests where there is none.
+test-browser: $(VENV)/.installed-browser-test browser
+	RNTK_BROWSER_REQUIRED=1 $(BIN)/python -m pytest tests/browser
+
+browser:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then \
+	  echo "make test-browser: there is no apt-get here; install chromium and chromedriver by hand" >&2; exit 1; fi; \
+	if [ "$$(id -u)" = 0 ]; then as_root=; \
+	elif command -v sudo >/dev/null; then as_root=sudo; \
+	else echo "make test-browser: have root install the packages chromium and chromium-driver" >&2; exit 1; fi; \
+	$$as_root apt-get update -qq && \
+	$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/gram.py

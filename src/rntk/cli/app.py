@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .demo import demo
+from .explore import explore
 from .fit import fit
 from .info import info
 from .predict import predict
@@ -60,7 +61,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, score, demo, info):
+for command in (fit, predict, score, explore, demo, info):
     app.command()(command)
 
 
