@@ -1,0 +1,77 @@
+"""`rntk explore`: a page in the browser where a kernel's settings are moved and their effect is seen at once."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .extras import require
+from .fit import Task
+from .options import Format, FormatOption, LabelOption, Missing, MissingOption, read_data
+from .output import make_console
+from .refusal import refuse, refusing
+
+if TYPE_CHECKING:
+    from ..explore import Study
+
+#: Real data sets that ship with aeon, by name.
+BUNDLED = ("GunPoint", "ArrowHead")
+
+
+def explore(
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DATA]", help="A .tsv, .ts or .csv file; GunPoint or ArrowHead; generated sequences if left out."
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only print where.")] = True,
+    task: Annotated[Task, typer.Option(help="auto: numbers with fractions are targets, other labels classes.")] = (
+        Task.AUTO
+    ),
+    label: LabelOption = "auto",
+    format: FormatOption = None,
+    missing: MissingOption = Missing.ERROR,
+) -> None:
+    """Move a kernel's settings on a page in the browser, and see what they do."""
+    require("explore", ("bokeh.server.server",))
+    study = _study(data, task, label, format, missing)
+
+    from ..explore.server import PageServer
+
+    try:
+        server = PageServer(study, port)
+    except OSError as error:
+        refuse(f"--port {port} can't be used: {os.strerror(error.errno or 0)}; leave it out to take a free one")
+    console = make_console()
+
+    def started() -> None:
+        console.print(f"{study.name}: {study.describe()}", soft_wrap=True)
+        console.print(f"{server.address} (only on this machine; Ctrl-C ends it)", soft_wrap=True)
+        if browser:
+            webbrowser.open(server.address)
+
+    server.run(started)
+    console.print("ended")
+
+
+def _study(data: Path | None, task: Task, label: str, format: Format | None, missing: Missing) -> Study:
+    """What to look at, or a refusal."""
+    from ..explore import Study, cylinder_bell_funnel
+
+    if data is None:
+        return cylinder_bell_funnel()
+    if str(data) in BUNDLED and not data.exists():
+        require("aeon", ("aeon.datasets",))
+        from ..demo import load
+
+        bundled = load(str(data))
+        return Study.of(bundled.name, bundled.train, bundled.train_labels)
+    content = read_data(data, label, format, missing)
+    with refusing():
+        return Study.of(data.name, content.X, content.y, task.value)

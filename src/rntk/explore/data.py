@@ -1,0 +1,176 @@
+"""What is looked at: sequences with or without labels, and the part of them that can be computed while one watches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..preprocessing import z_normalize
+from ..preprocessing.blocks import block_means
+from ..sequences import SequenceBatch
+
+Array = NDArray[Any]
+Task = Literal["classify", "regress", "none"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neighbours in the picture that share a label: rows `start` to `stop`."""
+
+    label: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of the sequences, sorted by label, and what to tell about the choice.
+
+    Attributes
+    ----------
+    X : the sequences. codes : numbers of their classes, or None. targets : numbers to predict, or None.
+    groups : the classes; empty without any. block : how many steps were averaged into one.
+    said : what is shown, in words.
+    """
+
+    X: SequenceBatch
+    codes: NDArray[np.int64] | None
+    targets: NDArray[np.float64] | None
+    groups: tuple[Group, ...]
+    block: int
+    said: str
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Sequences and their labels, as the page has them.
+
+    Attributes
+    ----------
+    name : of the file or set. X : the sequences, at least two. task : what the labels are. y : (n,), or None.
+    """
+
+    name: str
+    X: SequenceBatch
+    task: Task
+    y: Array | None
+
+    @classmethod
+    def of(cls, name: str, X: SequenceBatch, y: Array | None, task: str = "auto") -> Study:
+        """A study of labelled or unlabelled sequences.
+
+        task : "classify", "regress", or "auto": numbers with fractions are targets, and so are numbers of which none
+            occurs twice; other labels are classes.
+
+        Raises
+        ------
+        ValueError : fewer than two sequences, or words where numbers were asked for.
+        """
+        if len(X) < 2:
+            raise ValueError(f"{name} has a single sequence, and a kernel compares sequences; give two or more")
+        if y is None:
+            return cls(name, X, "none", None)
+        words = y.dtype.kind not in "fi"
+        if task == "regress" and words:
+            raise ValueError(f"the labels of {name} are words, such as {str(y[0])!r}; --task regress needs numbers")
+        looks_like_targets = not words and (y.dtype.kind == "f" or len(np.unique(y)) == len(y))
+        if task == "regress" or (task == "auto" and looks_like_targets):
+            return cls(name, X, "regress", y.astype(np.float64))
+        return cls(name, X, "classify", y)
+
+    def describe(self) -> str:
+        """Sizes, in words."""
+        X = self.X
+        lengths = sorted({int(X.lengths.min()), X.max_length})
+        said = [
+            f"{len(X)} sequences",
+            f"{' to '.join(map(str, lengths))} steps",
+            f"{X.n_channels} channel{'s' if X.n_channels != 1 else ''}",
+        ]
+        if self.y is None:
+            said.append("no labels")
+        elif self.task == "regress":
+            said.append("numbers as labels")
+        else:
+            count = len(np.unique(self.y))
+            said.append(f"{count} class{'es' if count != 1 else ''}")
+        return ", ".join(said)
+
+    def part(self, count: int, block: int = 1) -> Part:
+        """At most `count` sequences, every `block` steps averaged into one; always the same ones."""
+        chosen = self._choose(min(count, len(self.X)))
+        codes: Array | None = None
+        targets: Array | None = None
+        groups: tuple[Group, ...] = ()
+        if self.y is not None and self.task == "classify":
+            labels, codes = np.unique(self.y[chosen], return_inverse=True)
+            order = np.argsort(codes, kind="stable")
+            chosen, codes = chosen[order], codes[order]
+            ends = np.cumsum(np.bincount(codes))
+            starts = np.concatenate([[0], ends[:-1]])
+            groups = tuple(Group(str(labels[k]), int(starts[k]), int(ends[k])) for k in range(len(labels)))
+        elif self.y is not None:
+            chosen = chosen[np.argsort(self.y[chosen], kind="stable")]
+            targets = self.y[chosen]
+        X = self.X.take(chosen)
+        return Part(block_means(X, block), codes, targets, groups, block, self._say(len(chosen), block))
+
+    def _choose(self, count: int) -> NDArray[np.int64]:
+        """Which `count` sequences: classes in proportion, targets over their range, others evenly over the file."""
+        n = len(self.X)
+        if count >= n:
+            return np.arange(n)
+        if self.y is None or self.task == "regress":
+            order = np.arange(n) if self.y is None else np.argsort(self.y, kind="stable")
+            return np.sort(order[np.linspace(0, n - 1, count).round().astype(np.int64)])
+        codes, sizes, rank = self._drawn
+        # The r-th of n sequences of a class comes at (r + 1/2)/n: up to any point classes are there in proportion.
+        when = (rank + 0.5) / sizes[codes]
+        if 2 * len(sizes) <= count:
+            when[rank < 2] -= 1.0  # leave-one-out needs two of a class
+        return np.sort(np.argsort(when, kind="stable")[:count])
+
+    @cached_property
+    def _drawn(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(n,) numbers of classes, (k,) their sizes, and (n,) when each sequence is drawn among those of its class."""
+        assert self.y is not None
+        _, codes, sizes = np.unique(self.y, return_inverse=True, return_counts=True)
+        order = np.lexsort((np.random.default_rng(0).permutation(len(codes)), codes))
+        rank = np.empty(len(codes), dtype=np.int64)
+        rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return codes, sizes, rank
+
+    def _say(self, count: int, block: int) -> str:
+        n = len(self.X)
+        how = {
+            "classify": ", classes in proportion",
+            "regress": ", over the range of labels",
+            "none": ", evenly spaced",
+        }
+        said = f"all {n} sequences" if count == n else f"{count} of {n} sequences{how[self.task]}"
+        return said if block == 1 else f"{said}; every {block} steps averaged into one"
+
+
+def cylinder_bell_funnel(n: int = 100, steps: int = 128, seed: int = 0) -> Study:
+    """Generated sequences of three classes: a plateau, a rise or a fall somewhere in noise, z-normalised.
+
+    References
+    ----------
+    N. Saito, Local feature extraction and its application using a library of bases, PhD thesis, Yale, 1994.
+    """
+    rng = np.random.default_rng(seed)
+    names = np.array(["cylinder", "bell", "funnel"])
+    kinds = np.arange(n) % 3
+    time = np.arange(1, steps + 1)
+    start = rng.uniform(steps / 8, steps / 4, (n, 1))
+    width = rng.uniform(steps / 4, 3 * steps / 4, (n, 1))
+    along = (time - start) / width
+    shape = np.select([kinds[:, None] == 0, kinds[:, None] == 1], [np.ones_like(along), along], 1 - along)
+    inside = (along >= 0) & (along <= 1)
+    values = (6 + rng.standard_normal((n, 1))) * shape * inside + rng.standard_normal((n, steps))
+    X = SequenceBatch(values.reshape(-1, 1), np.arange(n + 1) * steps)
+    return Study.of("cylinder-bell-funnel", z_normalize(X), names[kinds])
