@@ -23,11 +23,10 @@ from rich.table import Table
 
 from accuracy_tables import accuracies, data_sets, keep, summary, told
 from rntk import RNTKClassifierCV
+from rntk.experiments.printed import rntk_table_2
 from rntk.files import read
 
 RECORD = Path(__file__).parent / "records" / "classification.json"
-#: What the RNTK paper prints for its kernel on these sets.
-PRINTED = Path(__file__).parent / "records" / "paper_table2.json"
 
 
 def make(method: str) -> Any:
@@ -67,7 +66,7 @@ def run(method: str, folder: Path) -> dict[str, Any]:
 
 def report(record: dict[str, Any], methods: list[str], console: Console) -> None:
     results = record["results"]
-    printed = json.loads(PRINTED.read_text())["accuracy"]
+    printed = rntk_table_2()
     table = Table("data set", *methods, "RNTK as printed")
     for name, each in sorted(results.items()):
         known = f"{printed[name]['RNTK']:.2f}" if name in printed else ""

@@ -250,6 +250,34 @@ def test_kernels_are_symmetric_positive_and_agree(lengths, channels, nu_w, seed)
     assert relative_error(K, limit_kernel(channels, nu_w=nu_w)(X)) < 1e-12
 
 
+def test_equation_44_with_its_index_and_factor():
+    """An erratum: the paper prints Δ_W h_t where h_{t-1} belongs, and Δ_C h_t without 1/√n."""
+    rng = np.random.default_rng(0)
+    x, n = rng.standard_normal((6, 3)), 5
+    rnn, way = (LinearRNN.random(n, 3, 2, seed=seed, nu_w=0.8) for seed in (1, 2))
+    step = 1e-5
+    ends = [LinearRNN(*(a + sign * step * b for a, b in zip(weights(rnn), weights(way), strict=True)))([x])[0]
+            for sign in (1, -1)]  # fmt: skip
+    slope = (ends[0] - ends[1]) / (2 * step)
+
+    def derivative(delayed: bool, factor: float) -> np.ndarray:
+        state, tangent, out = np.zeros(n), np.zeros(n), []
+        for value in x:
+            new = rnn.W @ state / n**0.5 + rnn.F @ value
+            tangent = (rnn.W @ tangent + way.W @ (state if delayed else new)) / n**0.5 + way.F @ value
+            state = new
+            out.append(rnn.C @ tangent / n**0.5 + factor * way.C @ state)
+        return np.array(out)
+
+    assert relative_error(derivative(True, n**-0.5), slope) < 1e-8
+    assert relative_error(derivative(False, n**-0.5), slope) > 0.1
+    assert relative_error(derivative(True, 1.0), slope) > 0.1
+
+
+def weights(rnn: LinearRNN) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return rnn.W, rnn.F, rnn.C
+
+
 # ---- Empirical kernels -------------------------------------------------------------------------------------
 
 

@@ -59,6 +59,7 @@ _PARTS = (
     "files",
     "finite",
     "linear",
+    "metrics",
     "models",
     "plot",
     "preprocessing",
