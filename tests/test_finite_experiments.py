@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -13,18 +11,9 @@ from rntk.experiments.convergence import CASES
 
 pytest.importorskip("jax", reason='finite networks need JAX: pip install "rntk[finite]"')
 
+from records import check_record_and_picture
 from rntk.experiments import convergence, ensemble_training, kernel_by_angle, lazy_training
 from rntk.experiments.lazy_training import small_task
-
-
-def check_record_and_picture(record) -> None:
-    """A record survives JSON, and draws on the axes it is given."""
-    assert json.loads(json.dumps(record.to_dict())) == record.to_dict()
-    pyplot = pytest.importorskip("matplotlib.pyplot", reason='pictures need matplotlib: pip install "rntk[plot]"')
-    figure, ax = pyplot.subplots()
-    assert record.plot(ax) is ax
-    assert ax.get_xlabel() and ax.get_ylabel() and ax.get_legend() is not None
-    pyplot.close(figure)
 
 
 def test_figure_2_left():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from scipy.io import savemat
 
 pytest.importorskip("jax", reason='training needs JAX: pip install "rntk[finite]"')
 
+from records import check_record_and_picture
 from rntk.experiments import delay, linear_limit, linear_training, reaching, tap_growth
 from rntk.experiments.linear_training import teacher_task
 from rntk.experiments.reaching import load_recording
@@ -24,15 +24,6 @@ def ragged_task(seed: int = 0):
     rng = np.random.default_rng(seed)
     X = [rng.standard_normal((n, 3)) for n in (5, 9, 1, 7)]
     return X, [rng.standard_normal((len(x), 2)) for x in X]
-
-
-def check_record_and_picture(record) -> None:
-    assert json.loads(json.dumps(record.to_dict())) == record.to_dict()
-    pyplot = pytest.importorskip("matplotlib.pyplot", reason='pictures need matplotlib: pip install "rntk[plot]"')
-    figure, ax = pyplot.subplots()
-    assert record.plot(ax) is ax
-    assert ax.get_xlabel() and ax.get_ylabel() and ax.get_legend() is not None
-    pyplot.close(figure)
 
 
 # ---- Training ----------------------------------------------------------------------------------------------
@@ -250,7 +241,7 @@ def test_reaching_small(tmp_path):
     path = small_recording(tmp_path)
     recording = load_recording(path)
     assert recording.segments == ((0, 400), (400, 900), (900, 1200))
-    found = reaching(path, epochs=20, width=60, length=6, learning_rate=0.01, batch_size=16, limited_minutes=0.2)
+    found = reaching(path, epochs=20, width=60, length=6, learning_rate=1e-3, batch_size=16, limited_minutes=0.2)
     assert found.minutes == (0.2, 0.8)
     assert (found.table["full"] > 0.3).all()
     assert found.r2.shape == (2, 3, len(found.epochs), 2)
