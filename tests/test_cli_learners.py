@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rntk
+from refusals import assert_one_line_refusal
 from rntk.cli import app
 from rntk.models import load, save
 
@@ -36,16 +37,6 @@ def answer(*arguments: object) -> dict:
     assert result.exit_code == 0, (result.output, result.exception)
     assert result.stderr == ""
     return json.loads(result.stdout)
-
-
-def assert_one_line_refusal(result, *words: str) -> None:
-    assert result.exit_code == 2, (result.output, result.exception)
-    assert isinstance(result.exception, SystemExit)  # no traceback
-    assert result.stdout == ""
-    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
-    assert result.stderr.startswith("rntk: ")
-    for word in words:
-        assert word in result.stderr, result.stderr
 
 
 def waves(seed: int, n: int = 24, steps: int = 20) -> tuple[np.ndarray, np.ndarray]:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from sklearn.kernel_ridge import KernelRidge
 from typer.testing import CliRunner
 
+from refusals import assert_one_line_refusal
 from rntk import RNTK, as_batch, input_gradient
 from rntk.cli import app
 from rntk.explore import Picture, Settings, Study, Trouble, cylinder_bell_funnel, look, suggested
@@ -603,16 +604,6 @@ def test_a_busy_port_and_the_next_free_one(server) -> None:
 
 def run(*arguments: object):
     return CliRunner().invoke(app, [str(each) for each in arguments])
-
-
-def assert_one_line_refusal(result, *words: str) -> None:
-    assert result.exit_code == 2, (result.output, result.exception)
-    assert isinstance(result.exception, SystemExit)  # no traceback
-    assert result.stdout == ""
-    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
-    assert result.stderr.startswith("rntk: ")
-    for word in words:
-        assert word in result.stderr, result.stderr
 
 
 @needs_bokeh

@@ -123,7 +123,7 @@ def train(
     >>> bool(training.loss[-1] < 1e-3 * training.loss[0])
     True
     """
-    rate, marks = _check(learning_rate, steps, record_at)
+    rate, marks = check_schedule(learning_rate, steps, record_at)
     dtype = dtype_of(parameters)
     batch = net.batch(parameters, X, "X")
     test = None if X_test is None else net.batch(parameters, X_test, "X_test")
@@ -223,7 +223,8 @@ def _distance(a: Parameters, b: Parameters) -> jax.Array:
     return jnp.sqrt(sum(jax.tree_util.tree_leaves(squares)))
 
 
-def _check(learning_rate: Any, steps: Any, record_at: Iterable[int] | None) -> tuple[float, list[int]]:
+def check_schedule(learning_rate: Any, steps: Any, record_at: Iterable[int] | None) -> tuple[float, list[int]]:
+    """The rate, and the steps to record at: given, or 0, `steps` and some twenty between them, closer at the start."""
     rate = float(learning_rate)
     if not 0 < rate < float("inf"):
         raise ValueError(f"learning_rate must be a positive number, not {learning_rate!r}")

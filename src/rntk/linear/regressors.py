@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,16 @@ Array = NDArray[np.float64]
 DIRECT_LIMIT = 6000
 
 
-class FilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base: minimises Σ ‖y_t - Σ_j √ρ_j θ_j x_{t-j}‖² + alpha ‖θ‖²; subclasses say what ρ is."""
 
     alpha: Any
     lags: int | None
     solver: str
 
+    @abstractmethod
     def _scale_factors(self, lags: int) -> Array:
-        raise NotImplementedError
+        """ρ_0 … ρ_{J-1}."""
 
     def fit(self, X: Any, y: Any) -> FilterRegressor:
         """Fit to sequences `X` and targets `y` with one value or vector per step.

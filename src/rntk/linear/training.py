@@ -73,7 +73,7 @@ def train(
         with rate η is descent on "sum" with 2η over their number.
     batch_size : sequences per update, None for all. Batches are drawn without replacement, anew every epoch; runs with
         the same seed and data see the same batches whatever the model.
-    record_at : steps to record at; unless given, some thirty, closer at the start.
+    record_at : steps to record at; unless given, some twenty, closer at the start.
     dtype : "float64" or "float32" for the weights and gradients.
     progress : None shows a bar on a terminal after two seconds; True always; False never.
 
@@ -91,7 +91,8 @@ def train(
     >>> bool(run.error[-1] < 0.1 * run.error[0])
     True
     """
-    from .. import finite  # says which extra to install where there is no JAX
+    from ..finite import DivergenceError  # says which extra to install where there is no JAX
+    from ..finite.training import check_schedule
     from . import updates
 
     batch = read_inputs(X, channels=model.n_x)
@@ -102,7 +103,7 @@ def train(
         raise ValueError("X_test and y_test go together")
     test = None if X_test is None else read_inputs(X_test, "X_test", model.n_x)
     test_target = None if test is None else read_targets(y_test, test, "y_test")
-    rate, marks = _check(learning_rate, steps, record_at)
+    rate, marks = check_schedule(learning_rate, steps, record_at)
     lags = len(model.rho) if isinstance(model, ScaledConv1D) else batch.max_length
     if loss not in ("sum", "mean"):
         raise ValueError(f'loss must be "sum" or "mean", not {loss!r}')
@@ -129,7 +130,7 @@ def train(
             taps = updates.taps_of(model, parameters, lags, dtype)
             error = _error(taps, batch, target)
             if not error <= limit:
-                raise finite.DivergenceError(
+                raise DivergenceError(
                     f"training diverges: after {mark} steps the error is {error:.3g}. Take a smaller learning rate "
                     f"than {learning_rate:.4g}; descent on the sum of squares converges below 2/λmax of the kernel "
                     "matrix (ConvolutionDescent.critical_rate)",
@@ -181,17 +182,3 @@ class _Order:
             self.left = np.concatenate([self.left, epoch.reshape(-1, self.size)])
         taken, self.left = self.left[:updates], self.left[updates:]
         return taken
-
-
-def _check(learning_rate: Any, steps: Any, record_at: Iterable[int] | None) -> tuple[float, list[int]]:
-    rate = float(learning_rate)
-    if not 0 < rate < float("inf"):
-        raise ValueError(f"learning_rate must be a positive number, not {learning_rate!r}")
-    steps = check_count("steps", steps, least=0)
-    if record_at is None:
-        spread = np.geomspace(1, max(steps, 1), 30).round().astype(int)
-        return rate, sorted({0, steps, *(int(mark) for mark in spread if mark <= steps)})
-    marks = sorted({int(mark) for mark in record_at})
-    if not marks or marks[0] < 0 or marks[-1] > steps:
-        raise ValueError(f"record_at must name steps between 0 and steps={steps}, not {marks}")
-    return rate, marks
