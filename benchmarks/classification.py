@@ -34,8 +34,8 @@ def make(method: str) -> Any:
         from aeon.classification.convolution_based import MiniRocketClassifier
 
         return MiniRocketClassifier(random_state=0, n_jobs=len(os.sched_getaffinity(0)))
-    if method == "paper":
-        return RNTKClassifierCV(search="paper")
+    if method.startswith("paper"):
+        return RNTKClassifierCV(search="paper", family=method.removeprefix("paper").strip() or "rntk")
     return RNTKClassifierCV(family=method)
 
 

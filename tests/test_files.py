@@ -115,6 +115,7 @@ def test_line_ends_blank_lines_and_byte_order_mark_do_not_matter(write, newline,
         "a.tsv": ["", "1\t5\t6", "", "2\t7\t8", ""],
         "a.csv": ["", "1,5,6", "  ", "2,7,8", ""],
         "a.ts": ["", "@classLabel true 1 2", "", "@data", "", "5,6:1", "", "7,8:2", ""],
+        "a.arff": ["", "@attribute a real", "@attribute b real", "@attribute c {1,2}", "@data", "5,6,1", "", "7,8,2"],
     }.items():
         data = read(write(name, mark + newline.join(lines)))
         assert rows_of(data) == [[5.0, 6.0], [7.0, 8.0]]
@@ -341,6 +342,8 @@ def test_interpolation_by_hand(write, fields, expected):
     for name, separator in (("a.tsv", "\t"), ("a.csv", ",")):
         path = write(name, separator.join(["1", *fields.split()]) + f"\n2{separator}9\n")
         assert rows_of(read(path, missing="interpolate")) == [expected, [9.0]]
+    path = write("a.arff", arff(fields.split(), ["9", *"?" * (len(fields.split()) - 1)]))
+    assert rows_of(read(path, missing="interpolate")) == [expected, [9.0]]
 
 
 def test_interpolation_in_ts_fills_ends_too_and_each_dimension_by_itself(write):
@@ -589,6 +592,211 @@ def test_written_by_aeon(tmp_path):
     data = assert_read_as_by_aeon(path)
     assert data.y.tolist() == y.tolist()
     np.testing.assert_allclose(data.X.values.reshape(6, 5, 3), X.transpose(0, 2, 1))
+
+
+# ---- arff --------------------------------------------------------------------------------------------------
+
+BAG_HEADER = """% A comment
+@relation 'Toy'
+@attribute relationalAtt relational
+@attribute att0 numeric
+@attribute att1 numeric
+@attribute att2 numeric
+@end relationalAtt
+@attribute activity {Walk,'Run fast'}
+@data
+"""
+
+
+def arff(*rows: list[str]) -> str:
+    """A univariate file: one attribute per step, and the class, which is a in every line."""
+    steps = "".join(f"@attribute t{k} numeric\n" for k in range(len(rows[0])))
+    lines = "".join(",".join([*row, "a"]) + "\n" for row in rows)
+    return f"@relation toy\n{steps}@attribute target {{a,b}}\n@data\n{lines}"
+
+
+def test_arff_univariate(write):
+    data = read(
+        write(
+            "a.arff",
+            "@RELATION x\n@Attribute 'my step' REAL\n@attribute u integer\n%no\n"
+            "@attribute target {1, 2}\n\n@DATA\n%no\n 1.5 , 2, 2\n3,4e-1,1\n",
+        )
+    )
+    assert data.format == "arff"
+    assert rows_of(data) == [[1.5, 2.0], [3.0, 0.4]]
+    assert data.y.tolist() == [2, 1]
+    assert data.y.dtype == np.int64
+
+
+def test_arff_multivariate(write):
+    data = read(
+        write(
+            "a.arff",
+            BAG_HEADER
+            + r"""'1,2,3\n4,5,6',Walk
+% a comment
+ "7,8,9\n-1,-2,-3" , 'Run fast'
+""",
+        )
+    )
+    assert rows_of(data) == [[[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]], [[7.0, -1.0], [8.0, -2.0], [9.0, -3.0]]]
+    assert data.y.tolist() == ["Walk", "Run fast"]
+
+
+def test_arff_question_marks_at_the_end_are_a_length(write):
+    assert rows_of(read(write("a.arff", arff(["1", "2", "3"], ["4", "?", "?"])))) == [[1.0, 2.0, 3.0], [4.0]]
+    path = write(
+        "b.arff",
+        BAG_HEADER
+        + r"""'1,2,?\n4,5,?',Walk
+'1,?,?\n4,?,?',Walk
+""",
+    )
+    assert rows_of(read(path)) == [[[1.0, 4.0], [2.0, 5.0]], [[1.0, 4.0]]]
+
+
+def test_arff_gaps(write):
+    message = refusal_of(write("a.arff", arff(["1", "2", "3"], ["4", "?", "6"])))
+    assert "line 8, field 2 (step 1): the value is missing" in message
+    # A step that any dimension has is no padding.
+    path = write("b.arff", BAG_HEADER + r"'1,2,?\n4,5,6',Walk")
+    assert "line 10, dimension 1, field 3 (step 2): the value is missing" in refusal_of(path)
+    assert rows_of(read(path, missing="interpolate")) == [[[1.0, 4.0], [2.0, 5.0], [2.0, 6.0]]]
+    path = write("c.arff", BAG_HEADER + r"'1,2,3\n?,?,?',Walk")
+    assert "line 10: dimension 2 holds no values" in refusal_of(path, missing="interpolate")
+    assert "line 7: holds no values" in refusal_of(write("d.arff", arff(["?", "?", "?"])))
+
+
+def test_arff_label_places(write):
+    path = write("a.arff", "@attribute k {x,y}\n@attribute t0 real\n@attribute t1 real\n@data\nx,5,6\ny,7,?\n")
+    for label in ("first", "k"):
+        assert read(path, label=label).y.tolist() == ["x", "y"]
+        assert rows_of(read(path, label=label)) == [[5.0, 6.0], [7.0]]
+    message = refusal_of(path)
+    assert "line 1: the attribute 'k' is nominal, expected numbers" in message
+    assert "label='k'" in message
+    assert "no attribute is named 'z'" in refusal_of(path, label="z")
+    message = refusal_of(write("a.arff", "@attribute k {x}\n@attribute t real\n@data\nx,?z\n"), label="first")
+    assert "line 4, field 2: '?z' is not a number" in message
+    path = write("b.arff", "@attribute t0 real\n@attribute t1 real\n@data\n5,6\n7,8\n")
+    assert read(path).y is None
+    assert rows_of(read(path)) == [[5.0, 6.0], [7.0, 8.0]]
+    assert read(path, label="last").y.tolist() == [6, 8]
+    data = read(write("c.arff", arff(["5", "6"])), label="none")
+    assert data.y is None
+    assert rows_of(data) == [[5.0, 6.0]]
+
+
+@pytest.mark.parametrize("name", ["target", "Class", "LABEL", "y"])
+def test_arff_targets_go_by_their_name(write, name):
+    data = read(write("a.arff", f"@attribute t real\n@attribute {name} numeric\n@data\n5,0.5\n6,2\n"))
+    assert data.y.tolist() == [0.5, 2.0]
+    assert rows_of(data) == [[5.0], [6.0]]
+
+
+def test_arff_quotes(write):
+    text = "@attribute 'it\\'s' real\n@attribute c {'don\\'t', \"a, b\", c}\n@data\n"
+    data = read(write("a.arff", text + "'1','don\\'t'\n2,'a, b'\n3,\"c\"\n"))
+    assert data.y.tolist() == ["don't", "a, b", "c"]
+    assert rows_of(data) == [[1.0], [2.0], [3.0]]
+    for line in ("1,'c", "1,c'", "'1'2,c", "1,\"c'"):
+        assert "line 5: the quotes do not pair" in refusal_of(write("a.arff", f"{text}1,c\n{line}\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("@relation x\n", "line 1: the file ends without @data"),
+        ("% only\n", "the file ends without @data"),
+        ("@relation x\n@data\n1\n", "line 2: @data, and no attribute is declared"),
+        ("@attribute t real\n1,2\n@data\n", "line 2: '1,2' comes before @data"),
+        ("@atribute t real\n@data\n1\n", "line 1: '@atribute' is not known"),
+        ("@attribute t\n@data\n1\n", "line 1: '@attribute t' declares no attribute"),
+        ("@attribute\n@data\n1\n", "line 1: '@attribute' declares no attribute"),
+        ("@attribute t complex\n@data\n1\n", "declares no attribute of a known type"),
+        ("@attribute 't real\n@data\n1\n", "declares no attribute"),
+        ("@attribute t {a,'b}\n@data\n1\n", "declares no attribute"),
+        ("@attribute d date yyyy-MM\n@attribute c {a}\n@data\n1,a\n", "line 1: the attribute 'd' is date"),
+        (
+            "@attribute t real\n@attribute s string\n@attribute c {a}\n@data\n1,x,a\n",
+            "line 2: the attribute 's' is string",
+        ),
+        ("@attribute c {a}\n@data\na\n", "declares no attribute but the label"),
+        ("@end x\n@data\n1\n", "line 1: '@end x' ends no relational attribute"),
+        ("@attribute r relational\n@attribute t real\n@end s\n@data\n1\n", "line 3: '@end s' ends no relational"),
+        (
+            "@attribute r relational\n@attribute t real\n@data\n1\n",
+            "line 3: the relational attribute of line 1 has no @end",
+        ),
+        ("@attribute r relational\n@end r\n@data\n1\n", "line 2: the relational attribute 'r' declares no steps"),
+        ("@attribute r relational\n@attribute t {a}\n@end r\n@data\n1\n", "line 2: 't' is nominal"),
+        ("@attribute r relational\n@attribute s relational\n@end r\n@data\n1\n", "line 2: 's' is relational"),
+        (
+            "@attribute i real\n@attribute r relational\n@attribute t real\n@end r\n@data\n1,'1'\n",
+            "line 2: the attribute 'r' is relational beside others",
+        ),
+    ],
+)
+def test_arff_header_mistakes(write, text, expected):
+    assert expected in refusal_of(write("a.arff", text))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (r"'1,2,3\n4,5',Walk", "line 11: dimension 2 has 2 values, the header declares 3"),
+        (r"'1,2,3,4\n4,5,6,7',Walk", "line 11: dimension 1 has 4 values, the header declares 3"),
+        ("'1,2,3',Walk", "line 11: 1 dimension, line 10 has 2"),
+        (r"'1,2,3\n4,5,6\n7,8,9',Walk", "line 11: 3 dimensions, line 10 has 2"),
+        (r"'1,2,3\n4,x,6',Walk", "line 11, dimension 2, field 2: 'x' is not a number"),
+        (r"'1,2,3\n4,inf,6',Walk", "line 11, dimension 2, field 2: 'inf' is infinite"),
+        (r"'1,2,3\n4,5,6',walk", "line 11: the label 'walk' is not among the 2 declared"),
+        (r"'1,2,3\n4,5,6',?", "line 11: the label is missing"),
+        (r"'1,2,3\n4,5,6'", "line 11: 1 field, the header declares 2"),
+        (r"1,2,3\n4,5,6,Walk", "line 11: 6 fields, the header declares 2"),
+        (r"'1,2,3\n4,5,6',Walk,{2}", "line 11: 3 fields, the header declares 2"),
+        ("{0 '1,2,3', 1 Walk}", "line 11: \"{0 '1,2,3', 1 Walk}\" is a sparse line"),
+    ],
+)
+def test_arff_lines_of_the_wrong_shape(write, line, expected):
+    assert expected in refusal_of(write("a.arff", BAG_HEADER + "'1,2,3\\n4,5,6',Walk\n" + line + "\n"))
+
+
+def test_arff_relation_as_label(write):
+    path = write("a.arff", BAG_HEADER + r"'1,2,3\n4,5,6',Walk")
+    assert "'relationalAtt' is relational, which a label cannot be" in refusal_of(path, label="first")
+    assert read(path, label="activity").y.tolist() == ["Walk"]
+
+
+def test_arff_without_data(write):
+    assert "it holds no sequences" in refusal_of(write("a.arff", BAG_HEADER))
+
+
+@pytest.mark.parametrize("mark", ["%", "#"])
+def test_comments_may_be_in_another_encoding(write, mark):
+    text = f"{mark} R. Müller\n".encode("latin-1") + b"@classLabel true a\n@data\n  %\xfc\n1,2:a\nx:a\n"
+    assert "line 6, field 1: 'x' is not a number" in refusal_of(write("a.ts", text))  # and lines are counted
+    text = b"% M\xfcller\n@attribute t real\n@attribute c {a}\n@data\n1,a\n%\xfc\nx,a\n"
+    assert "line 7, field 1: 'x' is not a number" in refusal_of(write("a.arff", text))
+    assert "line 1 holds bytes that are not UTF-8" in refusal_of(write("a.arff", b"@relation M\xfc\n" + text))
+
+
+@pytest.mark.parametrize("line", ["'" + r"\n" * 500_000, " " * 1_000_000 + "'", '"' * 500_000, "'" + "1" * 1_000_000])
+def test_arff_takes_no_longer_than_its_length(write, line):
+    start = time.process_time()
+    assert "the quotes do not pair" in refusal_of(write("a.arff", BAG_HEADER + line + "\n"))
+    assert time.process_time() - start < 2.0
+
+
+@pytest.mark.parametrize("name", ["GunPoint_TRAIN.arff", "ArrowHead_TRAIN.arff", "BasicMotions_TRAIN.arff"])
+def test_bundled_arff_equals_the_ts_beside_it(name):
+    path = bundled(name)
+    ours, other = read(path), read(path.with_suffix(".ts"))
+    np.testing.assert_array_equal(ours.X.values, other.X.values)
+    np.testing.assert_array_equal(ours.X.offsets, other.X.offsets)
+    np.testing.assert_array_equal(ours.y, other.y)
+    assert ours.y.dtype == other.y.dtype
 
 
 # ---- csv ---------------------------------------------------------------------------------------------------
@@ -886,12 +1094,12 @@ def test_path_that_names_no_file(path):
 
 
 @pytest.mark.parametrize("text", ["", "\n", "  \n\t\n", "\ufeff"])
-@pytest.mark.parametrize("name", ["a.tsv", "a.ts", "a.csv"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.ts", "a.arff", "a.csv"])
 def test_empty_file(write, name, text):
     assert "it is empty" in refusal_of(write(name, text))
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.ts", "a.csv"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.ts", "a.arff", "a.csv"])
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -915,7 +1123,7 @@ def test_binary_junk(write, name, content, expected):
 def test_unknown_suffix(write, name, expected):
     message = refusal_of(write(name, "1,2\n"))
     assert expected in message
-    assert "format='tsv', 'ts' or 'csv'" in message
+    assert "format='tsv', 'ts', 'arff' or 'csv'" in message
 
 
 @pytest.mark.parametrize(
@@ -931,6 +1139,7 @@ def test_unknown_suffix(write, name, expected):
         ({"header": "yes"}, "header='yes' is not known"),
         ({"header": True, "format": "tsv"}, "header=True is for .csv files"),
         ({"header": False, "format": "ts"}, "header=False is for .csv files"),
+        ({"header": False, "format": "arff"}, "header=False is for .csv files"),
     ],
 )
 def test_arguments(write, options, expected):
@@ -1036,6 +1245,26 @@ def test_round_trip_through_ts(tmp_path, batch, kind):
 
 
 @ROUND_TRIP
+@given(batch=labelled_batches(3))
+def test_round_trip_through_arff(tmp_path, batch):
+    sequences, y = batch
+    width, m = max(map(len, sequences)), sequences[0].shape[1]
+    tags = [f"@attribute t{k} numeric" for k in range(width)]
+    if m > 1:
+        tags = ["@attribute bag relational", *tags, "@end bag"]
+    classes = ",".join(f"'{label}'" for label in y)
+    lines = []
+    for x, label in zip(sequences, y, strict=True):
+        channels = [",".join([*map(repr, channel), *["?"] * (width - len(x))]) for channel in x.T.tolist()]
+        values = "'" + "\\n".join(channels) + "'" if m > 1 else channels[0]
+        lines.append(f"{values},'{label}'")
+    path = tmp_path / "a.arff"
+    text = "\n".join(["@relation x", *tags, f"@attribute c {{{classes}}}", "@data", *lines])
+    path.write_text(text, encoding="utf-8")
+    assert_same(read(path), sequences, y)
+
+
+@ROUND_TRIP
 @given(
     batch=labelled_batches(1),
     place=st.integers(0, 5),
@@ -1067,8 +1296,17 @@ def test_round_trip_through_csv(tmp_path, batch, place, has_header, gap, quoting
         st.text(max_size=60).map(lambda text: text.encode("utf-8", "ignore")),
         st.text('01.5-e,:;\t\n "ayNaN?@data#inf_label', max_size=80).map(str.encode),
         st.text("01,:?a\n", max_size=60).map(lambda text: b"@classLabel true a 0 1\n@data\n" + text.encode()),
+        st.text("01,?a'\"\\n\n {}", max_size=60).map(
+            lambda text: b"@attribute t real\n@attribute c {a}\n@data\n" + text.encode()
+        ),
+        st.text("01,?a'\"\\n\n {}", max_size=60).map(lambda text: BAG_HEADER.encode() + text.encode()),
+        st.lists(
+            st.sampled_from(
+                ["@attribute", "@end", "@data", "@relation", "relational", "numeric", "{a,1}", "a", "'", "\n"]
+            )
+        ).map(lambda words: " ".join(words).encode()),
     ),
-    format=st.sampled_from(["tsv", "ts", "csv"]),
+    format=st.sampled_from(["tsv", "ts", "arff", "csv"]),
     label=st.sampled_from(["auto", "first", "last", "none", "a"]),
     missing=st.sampled_from(["error", "interpolate"]),
 )

@@ -54,6 +54,7 @@ _HOME = {
 _PARTS = (
     "activations",
     "adapters",
+    "datasets",
     "dynamics",
     "experiments",
     "files",
@@ -63,6 +64,7 @@ _PARTS = (
     "models",
     "plot",
     "preprocessing",
+    "reproduce",
     "theory",
 )
 

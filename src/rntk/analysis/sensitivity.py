@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,13 @@ class Sensitivity:
             "n_pairs": self.n_pairs,
             "n_silent": self.n_silent,
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Sensitivity:
+        """The curves whose `to_dict` gave `values`."""
+        mean, error, normalised = (np.array(values[name], dtype=np.float64) for name in ("mean", "error", "normalised"))
+        count = np.array(values["count"], dtype=np.int64)
+        return cls(mean, error, count, normalised, values["n_pairs"], values["n_silent"], values["kernel"])
 
     def plot(
         self, ax: Any = None, *, normalised: bool = True, label: str | None = None, colour: str = COLOURS[0]

@@ -16,6 +16,7 @@ from .fit import fit
 from .info import info
 from .predict import predict
 from .refusal import one_line
+from .reproduce import reproduce
 from .score import score
 
 #: What Typer raises for wrong arguments. Recent versions carry a copy of click inside, so `click.UsageError` may be
@@ -61,7 +62,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, score, explore, demo, info):
+for command in (fit, predict, score, explore, reproduce, demo, info):
     app.command()(command)
 
 

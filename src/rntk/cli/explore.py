@@ -26,7 +26,7 @@ def explore(
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DATA]", help="A .tsv, .ts or .csv file; GunPoint or ArrowHead; generated sequences if left out."
+            metavar="[DATA]", help="A .tsv, .ts, .arff or .csv file; GunPoint or ArrowHead; generated data if left out."
         ),
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.", min=0, max=65535)] = 0,

@@ -20,6 +20,7 @@ class Format(StrEnum):
 
     TSV = "tsv"
     TS = "ts"
+    ARFF = "arff"
     CSV = "csv"
 
 
@@ -30,7 +31,7 @@ class Missing(StrEnum):
     INTERPOLATE = "interpolate"
 
 
-DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="Sequences: a .tsv, .ts or .csv file.")]
+DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="Sequences: a .tsv, .ts, .arff or .csv file.")]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `rntk fit` saved.")]
 LabelOption = Annotated[
     str, typer.Option(metavar="WHERE", help="Where labels stand: auto, first, last, none, or a column's name.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,13 @@ class Convergence:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         return {"tied": self.tied.to_dict(), "untied": self.untied.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Convergence:
+        """The record whose `to_dict` gave `values`."""
+        from ..finite import Comparison
+
+        return cls(*(Comparison.from_dict(values[name]) for name in ("tied", "untied")))
 
     def plot(self, ax: Any = None) -> Any:
         """Mean log error against width, both kinds of network; returns the axes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ from ..gram.progress import progress_bar
 from ..linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ..plot import COLOURS, axes_or_new
 from .linear_training import teacher_task
+from .record import Record
 
 Array = NDArray[np.float64]
 MODELS = ("RNN", "scaled convolution", "unscaled convolution")
 
 
 @dataclass(frozen=True)
-class Delay:
+class Delay(Record):
     """Test errors by delay.
 
     Attributes
@@ -39,6 +40,13 @@ class Delay:
     def mean(self) -> Array:
         """(D, 3) over repetitions."""
         return np.asarray(self.errors.mean(axis=1))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Delay]) -> Delay:
+        """One record of several that differ in their delays only."""
+        parts = sorted(parts, key=lambda part: part.delays)
+        delays = tuple(late for part in parts for late in part.delays)
+        return replace(parts[0], delays=delays, errors=np.concatenate([part.errors for part in parts]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""

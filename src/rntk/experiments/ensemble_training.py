@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from ..gram.progress import progress_bar
 from ..kernels import RNTK
 from ..plot import COLOURS, axes_or_new
 from .lazy_training import small_task
+from .record import Record
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class EnsembleTraining:
+class EnsembleTraining(Record):
     """Outputs along training at R recorded steps, on n sequences: training sequences first, then new ones.
 
     Attributes
@@ -53,6 +55,11 @@ class EnsembleTraining:
         measured = np.sqrt(np.mean(self.outputs.var(axis=0, ddof=1), axis=1))
         return np.stack([measured, np.sqrt(np.mean(self.std**2, axis=1))], axis=1)
 
+    @classmethod
+    def joined(cls, parts: Sequence[EnsembleTraining]) -> EnsembleTraining:
+        """One ensemble of several that differ in their networks only."""
+        return replace(parts[0], outputs=np.concatenate([part.outputs for part in parts]))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         return {
@@ -61,6 +68,8 @@ class EnsembleTraining:
             "networks": len(self.outputs),
             "learning_rate": self.learning_rate,
             "steps": self.steps.tolist(),
+            "training": self.training,
+            "outputs": self.outputs.tolist(),
             "mean": self.mean.tolist(),
             "std": self.std.tolist(),
             "ensemble_mean": self.outputs.mean(axis=0).tolist(),
@@ -94,11 +103,17 @@ def ensemble_training(
     networks: int = 20,
     steps: int = 200,
     *,
+    first: int = 0,
     new: int = 3,
     random_state: int = 0,
     progress: bool | None = None,
 ) -> EnsembleTraining:
     """Train `networks` networks on a small ragged data set and compare mean and spread with `rntk.dynamics`.
+
+    Parameters
+    ----------
+    first : number of the first network; parts with other numbers make one ensemble (`EnsembleTraining.joined`).
+    new : sequences beside those trained on.
 
     Examples
     --------
@@ -118,7 +133,7 @@ def ensemble_training(
     net = finite.network(kernel, width)
     outputs = []
     with progress_bar("training", networks, progress) as advance:
-        for seed in range(networks):
+        for seed in range(first, first + networks):
             parameters = net.init(1000 * random_state + seed, X)
             run = finite.train(net, parameters, X, y, rate, steps, record_at=marks, X_test=X_new, progress=False)
             outputs.append(np.concatenate([run.outputs, run.test_outputs], axis=1)[:, :, 0].astype(np.float64))

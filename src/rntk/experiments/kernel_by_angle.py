@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from ..kernels import RNTK
 from ..plot import COLOURS, axes_or_new
+from .record import Record
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class KernelByAngle:
+class KernelByAngle(Record):
     """Θ(x, x') for x = {1, -1, 1} and x' = {cos α, sin α}.
 
     Attributes

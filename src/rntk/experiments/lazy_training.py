@@ -13,6 +13,7 @@ from ..dynamics import Dynamics
 from ..gram.progress import progress_bar
 from ..kernels import RNTK
 from ..plot import COLOURS, axes_or_new
+from .record import Record
 
 if TYPE_CHECKING:
     from ..finite.comparison import Slope
@@ -28,7 +29,7 @@ def small_task(random_state: int = 0, sequences: int = 6, lengths: tuple[int, in
 
 
 @dataclass(frozen=True)
-class LazyTraining:
+class LazyTraining(Record):
     """Drift at the end of training, for each width and network.
 
     Attributes

@@ -13,6 +13,7 @@ from scipy import stats
 from ..gram.progress import progress_bar
 from ..linear import LinearRNN, sequence_kernel
 from ..plot import COLOURS, axes_or_new
+from .record import Record
 
 if TYPE_CHECKING:
     from ..finite.comparison import Slope
@@ -21,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class LinearLimit:
+class LinearLimit(Record):
     """How finite linear RNNs approach their limit.
 
     Attributes

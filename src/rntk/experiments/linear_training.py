@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ..plot import COLOURS, axes_or_new
+from .record import Record
 
 Array = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ def teacher_task(
 
 
 @dataclass(frozen=True)
-class LinearTrainingCurves:
+class LinearTrainingCurves(Record):
     """Mean squared errors of RNNs and of the convolutions that start where they do.
 
     Attributes

@@ -15,6 +15,7 @@ from scipy.io.matlab import MatReadError
 
 from ..linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ..plot import COLOURS, axes_or_new
+from .record import Record
 
 Array = NDArray[np.float64]
 
@@ -63,7 +64,7 @@ def load_recording(path: str | Path) -> Recording:
 
 
 @dataclass(frozen=True)
-class Reaching:
+class Reaching(Record):
     """R² on held-out data while three models are trained.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,18 @@ PANELS: dict[str, dict[str, tuple[float, ...]]] = {
     },
 }
 SYMBOLS = {"sigma_w": "σ_w", "sigma_u": "σ_u", "sigma_b": "σ_b", "sigma_h": "σ_h"}
+
+#: What section 3.4 says of the figure, in our words.
+CLAIMS = {
+    "reference": "both activations behave alike around their reference points: neither end dominates",
+    "stable": "ReLU is the more stable across time",
+    "relu": "ReLU: a small decrease of σ_w makes it over-sensitive to the last steps, an increase to the first",
+    "erf": "erf: any change of σ_w makes it over-sensitive to the last steps",
+    "sigma_w": "σ_w has a major influence: it moves the balance of first and last steps more than thirtyfold",
+    "others": "the other deviations change the curve more for erf than for ReLU",
+    "sigma_h": "a non-zero σ_h reduces the importance of the first steps, for ReLU and for erf",
+    "sigma_h erf": "a non-zero σ_h reduces the importance of the first steps more strongly for erf",
+}
 
 
 @dataclass(frozen=True)
@@ -84,16 +97,25 @@ class SensitivityFigure:
             "pairs": self.pairs,
             "curves": {
                 activation: {
-                    name: {
-                        f"{value:g}": {"normalised": curve.normalised.tolist(), "flatness": curve.flatness}
-                        for value, curve in panel.items()
-                    }
+                    name: {repr(value): curve.to_dict() for value, curve in panel.items()}
                     for name, panel in panels.items()
                 }
                 for activation, panels in self.curves.items()
             },
             "checks": [{"claim": c.claim, "holds": c.holds, "evidence": c.evidence} for c in self.checks],
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> SensitivityFigure:
+        """The figure whose `to_dict` gave `values`."""
+        curves = {
+            activation: {
+                name: {float(value): Sensitivity.from_dict(curve) for value, curve in panel.items()}
+                for name, panel in panels.items()
+            }
+            for activation, panels in values["curves"].items()
+        }
+        return cls(values["T"], values["pairs"], curves)
 
     def plot(self, ax: Any = None, activation: str = "relu", name: str = "sigma_w") -> Any:
         """One panel; returns the axes. `plot_all` draws the whole figure."""
@@ -161,28 +183,28 @@ def _checks(figure: SensitivityFigure) -> list[Check]:
     low, high = [v for v in relu if v < 1.4], [v for v in relu if v > 1.42]
     found.append(
         Check(
-            "both activations behave alike around their reference points: neither end dominates",
+            CLAIMS["reference"],
             abs(relu[2**0.5]) < 1 and abs(erf[1.0]) < 1,
             f"log₂ first over last fifth: ReLU {relu[2**0.5]:+.2f}, erf {erf[1.0]:+.2f}",
         )
     )
     found.append(
         Check(
-            "ReLU is the more stable across time",
+            CLAIMS["stable"],
             flat("relu") < flat("erf"),
             f"variation over time at the reference points: ReLU {flat('relu'):.3f}, erf {flat('erf'):.3f}",
         )
     )
     found.append(
         Check(
-            "ReLU: a small decrease of σ_w makes it over-sensitive to the last steps, an increase to the first",
+            CLAIMS["relu"],
             all(relu[v] < relu[2**0.5] - 1 for v in low) and all(relu[v] > relu[2**0.5] + 1 for v in high),
             said(relu, "σ_w"),
         )
     )
     found.append(
         Check(
-            "erf: any change of σ_w makes it over-sensitive to the last steps",
+            CLAIMS["erf"],
             all(value < erf[1.0] - 1 for v, value in erf.items() if v != 1.0),
             said(erf, "σ_w"),
         )
@@ -194,7 +216,7 @@ def _checks(figure: SensitivityFigure) -> list[Check]:
     others = {activation: max(span[1:]) for activation, span in spans.items()}
     found.append(
         Check(
-            "σ_w has a major influence: it moves the balance of first and last steps more than thirtyfold",
+            CLAIMS["sigma_w"],
             all(span[0] > 5 for span in spans.values()),
             "; ".join(
                 f"{activation}: "
@@ -205,7 +227,7 @@ def _checks(figure: SensitivityFigure) -> list[Check]:
     )
     found.append(
         Check(
-            "the other deviations change the curve more for erf than for ReLU",
+            CLAIMS["others"],
             others["erf"] > others["relu"],
             f"largest span of log₂ first over last fifth: ReLU {others['relu']:.2f}, erf {others['erf']:.2f}",
         )
@@ -214,7 +236,7 @@ def _checks(figure: SensitivityFigure) -> list[Check]:
     falls = {activation: list(each.values()) for activation, each in states.items()}
     found.append(
         Check(
-            "a non-zero σ_h reduces the importance of the first steps, for ReLU and for erf",
+            CLAIMS["sigma_h"],
             all(value < falls[activation][0] for activation in falls for value in falls[activation][1:]),
             "; ".join(f"{activation}: {said(each, 'σ_h')}" for activation, each in states.items()),
         )
@@ -222,7 +244,7 @@ def _checks(figure: SensitivityFigure) -> list[Check]:
     drop = {activation: values[0] - min(values) for activation, values in falls.items()}
     found.append(
         Check(
-            "and more strongly for erf",
+            CLAIMS["sigma_h erf"],
             drop["erf"] > drop["relu"],
             f"log₂ first over last fifth falls by up to {drop['relu']:.2f} for ReLU, {drop['erf']:.2f} for erf",
         )

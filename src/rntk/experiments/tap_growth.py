@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from ..linear import ConvolutionDescent, LinearRNN, ScaledConv1D, scale_factors, train
 from ..plot import COLOURS, axes_or_new
 from .linear_training import teacher_task
+from .record import Record
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class TapGrowth:
+class TapGrowth(Record):
     """Movement of taps ‖L_j^s - L_j^0‖ beside its bound B_2 ρ_j η s.
 
     Attributes

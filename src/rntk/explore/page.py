@@ -77,7 +77,7 @@ class Page:
         self.curve, self.gram, self.score_by_ridge = CurveFigure(), GramFigure(), ScoreFigure()
         looks: dict[str, Any] = {"stylesheets": [CONTROLS]}
         self.name = Div(name="data", width=WIDTH, stylesheets=[NAME])
-        self.file = FileInput(accept=".tsv,.txt,.ts,.csv", width=WIDTH, **looks)
+        self.file = FileInput(accept=".tsv,.txt,.ts,.arff,.csv", width=WIDTH, **looks)
         self.thorough = CheckboxGroup(labels=["more sequences and steps (slower)"], **looks)
         self.suggest = Button(label="Suggest", name="suggest", button_type="primary", width=HALF, **looks)
         self.reset = Button(label="Reset", name="reset", width=HALF, **looks)

@@ -1,6 +1,6 @@
 """Labelled sequences from files: `read` takes a path and gives the batch and its labels.
 
-In: a UCR ``.tsv`` or ``.txt``, an aeon or sktime ``.ts``, or a ``.csv`` with one sequence per row.
+In: a UCR ``.tsv`` or ``.txt``, an aeon or sktime ``.ts``, a Weka ``.arff``, or a ``.csv`` with one sequence per row.
 Out: a frozen `LabelledSequences`, whose `X` came through the gate (`rntk.sequences.as_batch`) in float64.
 
 Files are data: text is split and turned into numbers, and nothing in a file is ever evaluated or unpickled. Every
@@ -9,7 +9,7 @@ of a file come in one message. Messages count lines and fields from 1, as editor
 of rntk does.
 
 Imports run one way: ``errors`` <- ``source`` (bytes to text) and ``fields`` (text to numbers) <- ``labels`` (text to
-classes and targets) <- ``ucr``, ``ts``, ``table`` (one format each) <- ``reader`` (the one door).
+classes and targets) <- ``ucr``, ``ts``, ``arff``, ``table`` (one format each) <- ``reader`` (the one door).
 """
 
 from __future__ import annotations

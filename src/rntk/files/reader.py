@@ -10,6 +10,7 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from rntk.errors import ProblemReport
+from rntk.files.arff import parse_arff
 from rntk.files.errors import from_report, refusal
 from rntk.files.fields import Missing
 from rntk.files.labels import parse_labels
@@ -21,7 +22,9 @@ from rntk.sequences import SequenceBatch, as_batch
 
 __all__ = ["LabelledSequences", "read"]
 
-_KNOWN = "expected .tsv or .txt (UCR), .ts (aeon) or .csv"
+_KNOWN = "expected .tsv or .txt (UCR), .ts (aeon), .arff (Weka) or .csv"
+_FORMATS = ("tsv", "ts", "arff", "csv")
+_SAY_FORMAT = "pass format='tsv', 'ts', 'arff' or 'csv'"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +39,7 @@ class LabelledSequences:
         int64 if all labels are whole numbers, float64 for regression targets, str otherwise; None without labels.
     path : Path
         The file.
-    format : "tsv", "ts" or "csv"
+    format : "tsv", "ts", "arff" or "csv"
         How it was read.
     """
 
@@ -53,7 +56,7 @@ class LabelledSequences:
 def read(
     path: str | os.PathLike[str],
     *,
-    format: Literal["tsv", "ts", "csv"] | None = None,
+    format: Literal["tsv", "ts", "arff", "csv"] | None = None,
     label: str = "auto",
     missing: Missing = "error",
     header: bool | None = None,
@@ -65,13 +68,15 @@ def read(
     path : str or path-like
         - ``.tsv``, ``.txt``: the UCR format, one univariate sequence per line, label first, separated by tabs;
         - ``.ts``: the format of aeon and sktime, univariate or multivariate, without time stamps;
+        - ``.arff``: the format of Weka, univariate or with the dimensions in one relational attribute;
         - ``.csv``: one univariate sequence per row. Long tables, with one row per step, are refused.
-    format : "tsv", "ts", "csv" or None
+    format : "tsv", "ts", "arff", "csv" or None
         The format, if the suffix does not tell.
     label : "auto", "first", "last", "none" or the name of a column
         Where the label stands. "auto" is what the format says: the first field in ``.tsv``; what the header
-        announces in ``.ts``; in ``.csv`` the column named label, class, target or y, else the first if there are
-        more. "none" gives ``y = None``: every field is a value then, except what a header calls a label.
+        announces in ``.ts``; in ``.arff`` the last attribute if it is nominal, or named label, class, target or y;
+        in ``.csv`` the column of such a name, else the first if there are more. "none" gives ``y = None``: every
+        field is a value then, except what a header calls a label.
     missing : "error" or "interpolate"
         What to do about missing values (NaN, NA, ``?``, ``null`` or an empty field): refuse the file, or fill
         them linearly between their neighbours, and with the nearest value at the ends.
@@ -90,8 +95,8 @@ def read(
 
     Notes
     -----
-    In ``.tsv`` and ``.csv``, missing values at the end of a row are padding: they mark its length, before `missing`
-    is considered. In ``.ts`` lengths are explicit, and a missing value is missing wherever it stands.
+    In ``.tsv``, ``.arff`` and ``.csv``, missing values at the end of a row are padding: they mark its length, before
+    `missing` is considered. In ``.ts`` lengths are explicit, and a missing value is missing wherever it stands.
 
     Class labels keep their case, unlike with aeon's reader. Whole numbers may be written ``1`` or ``1.0``; where
     nothing tells classes from targets, numbers that are not whole make `y` float64.
@@ -117,12 +122,14 @@ def read(
     find_file(where)
     chosen = _choose_format(where, format)
     _check_arguments(where, chosen, label, missing, header)
-    text = read_text(where)
+    text = read_text(where, {"ts": b"#%", "arff": b"%"}.get(chosen, b""))
     report = ProblemReport(str(where))
     if chosen == "tsv":
         rows = parse_ucr(where, text, report, label=label, missing=missing)
     elif chosen == "ts":
         rows = parse_ts(where, text, report, label=label, missing=missing)
+    elif chosen == "arff":
+        rows = parse_arff(where, text, report, label=label, missing=missing)
     else:
         rows = parse_table(where, text, report, label=label, missing=missing, header=header)
     y = parse_labels(report, rows)
@@ -147,10 +154,10 @@ def _choose_format(path: Path, format: object) -> str:
         suffix = path.suffix.lower()
         if suffix not in SUFFIXES:
             problem = f"its suffix {suffix!r} is not known" if suffix else "its name has no suffix"
-            raise refusal(path, f"{problem}, {_KNOWN}", "pass format='tsv', 'ts' or 'csv'")
+            raise refusal(path, f"{problem}, {_KNOWN}", _SAY_FORMAT)
         return SUFFIXES[suffix]
-    if not isinstance(format, str) or format not in ("tsv", "ts", "csv"):
-        raise refusal(path, f"format={format!r} is not known", "pass format='tsv', 'ts' or 'csv', or leave it out")
+    if not isinstance(format, str) or format not in _FORMATS:
+        raise refusal(path, f"format={format!r} is not known", f"{_SAY_FORMAT}, or leave it out")
     return format
 
 

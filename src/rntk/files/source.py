@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ from rntk.files.errors import refusal
 __all__ = ["SUFFIXES", "find_file", "numbered_lines", "read_text"]
 
 #: The suffixes read without asking, and the formats they mean.
-SUFFIXES = {".tsv": "tsv", ".txt": "tsv", ".ts": "ts", ".csv": "csv"}
+SUFFIXES = {".tsv": "tsv", ".txt": "tsv", ".ts": "ts", ".arff": "arff", ".csv": "csv"}
 
 # What users keep beside text files, by the first bytes.
 _CONTAINERS = {
@@ -45,8 +46,12 @@ def find_file(path: Path) -> None:
     raise refusal(path, "there is no such file", f"did you mean {close[0]}?" if close else "check the path")
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file, its lines separated by ``\\n`` whatever system wrote it."""
+def read_text(path: Path, comments: bytes = b"") -> str:
+    """Return the text of a file, its lines separated by ``\\n`` whatever system wrote it.
+
+    Lines that begin with one of `comments` may hold any bytes: some of the archive's files name their authors in
+    another encoding.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -59,6 +64,8 @@ def read_text(path: Path) -> str:
     if b"\x00" in content:
         line = content[: content.index(b"\x00")].count(b"\n") + 1
         raise refusal(path, f"line {line} holds a zero byte, so it is binary data, not text", "pass a text file")
+    if comments and not content.isascii():
+        content = re.sub(rb"(?m)^[ \t]*[%s][^\r\n]*" % comments, b"", content)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

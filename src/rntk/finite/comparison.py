@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -72,6 +72,12 @@ class Comparison:
                 "slope_error": None if np.isnan(slope.error) else slope.error,
             }
         return record
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Comparison:
+        """The comparison whose `to_dict` gave `values`."""
+        errors = [np.array(values[name]["errors"], dtype=np.float64) for name in ("ntk", "nngp")]
+        return cls(values["kernel"], tuple(values["widths"]), tuple(values["seeds"]), *errors)
 
     def plot(self, ax: Any = None) -> Any:
         """Errors against width on logarithmic axes, beside a line of slope -1/2; returns the axes.

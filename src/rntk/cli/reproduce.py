@@ -1,0 +1,113 @@
+"""`rntk reproduce`: the papers' figures and tables, one by one or all, and a report on them."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .extras import require
+from .output import counted, make_console, make_table
+from .refusal import refuse, refusing
+
+if TYPE_CHECKING:
+    from ..reproduce import Study
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Experiments, or all. --list shows them.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--list", help="Show every experiment, what it needs and how long it takes.")
+    ] = (False),
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, minutes for all (the default).")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The papers' sizes.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder with data sets; the environment variable RNTK_DATA otherwise."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for records, figures and report.")] = Path("results"),
+    jobs: Annotated[int, typer.Option(metavar="N", help="Processes, each with its share of the cores.", min=1)] = 1,
+    report: Annotated[
+        bool, typer.Option("--report", help="Only write the report, from the records there are.")
+    ] = False,
+) -> None:
+    """Reproduce figures and tables of the papers; go on where an earlier run stopped."""
+    from ..reproduce import STUDIES
+
+    if show:
+        _show(STUDIES)
+        return
+    if quick and full:
+        refuse("--quick and --full exclude each other")
+    if not names and not report:
+        refuse("say what to reproduce: names from rntk reproduce --list, or all")
+    chosen = _choose(names or [], STUDIES)
+    require("reproduce", ("jinja2", "matplotlib"))
+
+    import matplotlib
+
+    from ..datasets.folder import choose_folder
+    from ..reproduce import Mode, write_report
+    from ..reproduce import reproduce as run
+    from ..reproduce.store import BusyError
+
+    matplotlib.use("Agg")  # files, never windows
+    mode = Mode.FULL if full else Mode.QUICK
+    console = make_console()
+    failed = 0
+    try:
+        if not report:
+            with refusing():
+                folder = choose_folder(data)
+            records = run(chosen, mode, out, folder, jobs, say=lambda line: console.print(line, soft_wrap=True))
+            failed = sum(len(record["failures"]) for record in records)
+    except BusyError as reason:
+        refuse(str(reason))
+    except OSError as error:
+        refuse(f"--out {out} can't be written: {error}")
+    except KeyboardInterrupt:
+        console.print("interrupted; what is finished is kept: the same command goes on from there")
+        raise typer.Exit(130) from None
+    page = write_report(out, mode, STUDIES)
+    console.print(f"report: {page}", soft_wrap=True)
+    if failed:
+        console.print(f"{counted(failed, 'unit')} failed; the same command tries them again")
+        raise typer.Exit(1)
+
+
+def _choose(names: list[str], studies: dict[str, Study]) -> list[Study]:
+    """The studies meant, in the order of the registry."""
+    known = {alias: study.name for study in studies.values() for alias in (study.name, *study.aliases)}
+    wanted = set()
+    for name in names:
+        if name == "all":
+            wanted |= set(studies)
+        elif name in known:
+            wanted.add(known[name])
+        else:
+            near = difflib.get_close_matches(name, known, 3)
+            hint = f"did you mean {', '.join(near)}?" if near else "rntk reproduce --list shows what there is"
+            refuse(f"there is no experiment {name!r}; {hint}")
+    return [study for name, study in studies.items() if name in wanted]
+
+
+def _show(studies: dict[str, Study]) -> None:
+    console = make_console()
+    table = make_table("name", "what", "claims", "needs", "quick", "full", left=4)
+    for study in studies.values():
+        needs = ", ".join([*(f"rntk[{extra}]" for extra in study.extras), *filter(None, [study.needs])])
+        name = ", ".join((study.name, *study.aliases))
+        times = map(_minutes, study.minutes)
+        table.add_row(name, f"{study.source}: {study.title}", str(len(study.claims())), needs, *times)
+    totals = [_minutes(sum(times)) for times in zip(*(study.minutes for study in studies.values()), strict=True)]
+    table.add_row("all", "", str(sum(len(study.claims()) for study in studies.values())), "", *totals)
+    console.print(table)
+    console.print("Times are for two cores. Data: --data DIR, or the environment variable RNTK_DATA.")
+
+
+def _minutes(minutes: float) -> str:
+    return f"{minutes * 60:.0f} s" if minutes < 1 else f"{minutes:.0f} min"

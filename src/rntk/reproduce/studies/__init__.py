@@ -1,0 +1,34 @@
+"""One study for every figure, table and theorem of the papers, in the order of the report."""
+
+from __future__ import annotations
+
+from ..study import Study
+from .linear import (
+    DelayStudy,
+    LinearLimitStudy,
+    LinearTrainingStudy,
+    ReachingStudy,
+    TapGrowthStudy,
+    WidthsStudy,
+)
+from .sensitivity import SensitivityStudy
+from .wide import ConvergenceStudy, EnsembleTrainingStudy, KernelByAngleStudy, LazyTrainingStudy
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        KernelByAngleStudy(),
+        ConvergenceStudy(),
+        SensitivityStudy(),
+        LazyTrainingStudy(),
+        EnsembleTrainingStudy(),
+        LinearTrainingStudy(),
+        DelayStudy(),
+        WidthsStudy(),
+        ReachingStudy(),
+        LinearLimitStudy(),
+        TapGrowthStudy(),
+    )
+}
+
+__all__ = ["STUDIES"]
