@@ -8,6 +8,8 @@ import pytest
 from rntk import RNTK, plot
 from rntk.dynamics import Dynamics
 from rntk.linear import limit_kernel, memory_profile
+from rntk.metrics import rank_test
+from rntk.plot.ranks import not_told_apart
 
 pyplot = pytest.importorskip("matplotlib.pyplot", reason='pictures need matplotlib: pip install "rntk[plot]"')
 
@@ -107,6 +109,84 @@ def test_memory_profile(ax):
     assert plot.memory_profile(profile, ax) is ax
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), profile.rho)
     check_labels(ax)
+
+
+# -- ranks -------------------------------------------------------------------------------------------------------------
+
+
+def labelled(axes, label):
+    return [line for line in axes.get_lines() if line.get_label() == label]
+
+
+def test_groups_not_told_apart_by_hand():
+    ranks = np.array([3.0, 1.0, 1.9, 2.9, 5.0])
+    assert not_told_apart(ranks, 1.0) == [(1.0, 1.9), (2.9, 3.0)]  # 1.9 and 2.9 differ by just as much as needed
+    assert not_told_apart(ranks, 2.05) == [(1.0, 3.0), (3.0, 5.0)]  # 2.9 to 3.0 lies inside
+    assert not_told_apart(ranks, 1.5) == [(1.0, 1.9), (1.9, 3.0)]
+    assert not_told_apart(ranks, np.inf) == [(1.0, 5.0)]
+    assert not_told_apart(ranks, 0.05) == []
+    assert not_told_apart(np.array([2.0, 2.0]), 0.5) == [(2.0, 2.0)]
+
+
+def test_critical_difference_shows_ranks_and_groups(ax):
+    """Fourteen sets, four classifiers: a critical difference of 1.25 (Demšar 2006), and ranks chosen by hand."""
+    y = np.tile([[90.0, 70.0, 80.0, 60.0]], (14, 1))
+    y[:7, [0, 2]] = y[:7, [2, 0]]  # the first and third share ranks 1 and 2
+    assert plot.critical_difference(y, ["A", "B", "C", "D"], ax) is ax
+    assert [text.get_text() for text in ax.texts[:4]] == ["A  1.50", "C  1.50", "4.00  D", "3.00  B"]
+    assert [line.get_xdata()[0] for line in labelled(ax, "_name")] == [1.5, 1.5, 4, 3]
+    # 1.5 to 1.5 and 3 to 4 are joined, 1.5 to 3 is not; bars reach a little further than the ranks.
+    ends = [line.get_xdata() for line in labelled(ax, "_group")]
+    np.testing.assert_allclose(ends, [(1.5, 1.5), (3, 4)], atol=0.05)
+    (width,) = labelled(ax, "_width")
+    np.testing.assert_allclose(width.get_xdata(), (1, 2.25), atol=0.005)
+    assert "critical difference 1.25" in ax.texts[4].get_text()
+    assert ax.get_title() == f"14 data sets, Friedman's test p = {rank_test(y).p_value:.2g}"
+    assert ax.get_xticks().tolist() == [1, 2, 3, 4] and ax.get_xlabel() == "mean rank, 1 is best"
+
+
+def test_critical_difference_where_nothing_is_told_apart(ax):
+    plot.critical_difference(np.ones((5, 3)), "ABC", ax)
+    assert ax.get_title() == "5 data sets, Friedman's test p = 1: not told apart"
+    assert len(labelled(ax, "_group")) == 1 and not labelled(ax, "_width")
+
+
+def test_friedman_s_test_is_asked_first(ax):
+    """Ranks 1.42 and 3.42 lie further apart than the critical difference, 1.91, but p = 0.051: one bar joins all."""
+    y = [[59, 53, 55, 54], [57, 53, 57, 55], [51, 54, 50, 53], [59, 50, 58, 54], [57, 51, 53, 51], [59, 51, 54, 58]]
+    found = rank_test(y)
+    assert found.p_value > 0.05 and np.ptp(found.rank) > found.critical_difference
+    plot.critical_difference(y, "ABCD", ax)
+    (bar,) = labelled(ax, "_group")
+    np.testing.assert_allclose(bar.get_xdata(), (found.rank.min(), found.rank.max()), atol=0.05)
+    plot.critical_difference(y, "ABCD", ax, level=0.06)
+    assert len(labelled(ax, "_group")) == 3 and ax.get_title().endswith("p = 0.051")
+
+
+@pytest.mark.parametrize("shape", [(6, 2), (1, 5)])
+def test_ranks_alone_where_the_test_needs_more(ax, shape):
+    plot.critical_difference(np.random.default_rng(0).uniform(50, 100, shape), "ABCDE"[: shape[1]], ax)
+    assert "the test needs two sets and three classifiers" in ax.get_title()
+    assert len(labelled(ax, "_name")) == shape[1] and not labelled(ax, "_group")
+
+
+def test_names_of_nine_classifiers_don_t_overlap(ax):
+    y = np.random.default_rng(0).uniform(50, 100, (8, 9))
+    names = [f"classifier {k}" for k in range(9)]
+    plot.critical_difference(y, names, ax)
+    ax.figure.set_size_inches(7, 4)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts if "classifier " in text.get_text()]
+    assert len(boxes) == 9 and len(not_told_apart(rank_test(y).rank, np.inf)) == 1
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    assert all(ax.figure.bbox.x0 <= box.x0 and box.x1 <= ax.figure.bbox.x1 for box in boxes)
+
+
+def test_critical_difference_refuses(ax):
+    wrong = [np.ones((3, 3)), np.ones((3, 1)), np.ones(2), np.ones((0, 2)), np.full((3, 2), np.nan)]
+    for y, names in zip(wrong, ("AB", "A", "AB", "AB", "AB"), strict=True):
+        with pytest.raises(ValueError, match="accuracy must be a table of data sets by two or more classifiers"):
+            plot.critical_difference(y, names, ax)
 
 
 def test_new_axes_are_made_where_none_are_given():

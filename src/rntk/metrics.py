@@ -83,7 +83,9 @@ def rank_test(accuracy: Any, level: float = 0.05) -> RankTest:
         raise ValueError(f"the test needs two data sets and three classifiers; the table is {y.shape}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level!r}")
-    statistic, p_value = stats.friedmanchisquare(*y.T)
+    # Where every set has all classifiers alike there is nothing to rank, and the statistic would be 0/0.
+    alike = bool((y == y[:, :1]).all())
+    statistic, p_value = (0.0, 1.0) if alike else stats.friedmanchisquare(*y.T)
     spread = stats.studentized_range.ppf(1 - level, methods, np.inf) / 2**0.5
     return RankTest(
         rank=stats.rankdata(-y, axis=1).mean(axis=0),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from .facts import ArchiveFacts, archive_facts
 from .folder import find_prices, find_recording
-from .loading import DataSet, available, load
+from .loading import DataSet, available, find_files, load
 from .prices import Prices, load_prices
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Prices",
     "archive_facts",
     "available",
+    "find_files",
     "find_prices",
     "find_recording",
     "load",

@@ -18,7 +18,7 @@ from .bundled import bundled_sets, fetch
 from .facts import ArchiveFacts, archive_facts
 from .folder import SUFFIXES, VARIABLE, DataPath, Listing, Pair, choose_folder, list_sets
 
-__all__ = ["DataSet", "available", "load"]
+__all__ = ["DataSet", "available", "find_files", "load"]
 
 Labels = NDArray[Any]
 
@@ -124,6 +124,18 @@ def load(
     >>> toy.name, toy.train, toy.train_labels
     ('Toy', SequenceBatch(2 sequences, length 2, 1 channel, float64), array([1, 2]))
     """
+    pair, source = _find(name, folder, download)
+    return _read(pair, source, missing, check)
+
+
+def find_files(name: str, folder: DataPath | None = None) -> tuple[Path, Path]:
+    """Return the training and the test file that `load` would read; raises as it does where there are none."""
+    pair, _ = _find(name, folder, download=False)
+    return pair.train, pair.test
+
+
+def _find(name: str, folder: DataPath | None, download: bool) -> tuple[Pair, str]:
+    """Return the files of a set, and where they came from."""
     if not isinstance(name, str) or not name.strip():
         raise refusal("data set", f"name={name!r} is not a name", "pass the archive's name, 'GunPoint' for example")
     name = _spell(name.strip())
@@ -134,9 +146,9 @@ def load(
     if download and key not in listing.pairs and key not in inside:
         listing = fetch(name, root)
     if key in listing.pairs:
-        return _read(listing.pairs[key], str(listing.pairs[key].train), missing, check)
+        return listing.pairs[key], str(listing.pairs[key].train)
     if key in inside:
-        return _read(inside[key], "aeon", missing, check)
+        return inside[key], "aeon"
     raise _not_found(name, root, listing, bool(inside))
 
 

@@ -1,12 +1,21 @@
-"""What records of experiments share: they come back from the plain numbers that they were written as."""
+"""What records of experiments share: they come back from plain numbers, and check what the papers say of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Check:
+    """A sentence of a paper, whether it holds for a record, and the numbers that say so."""
+
+    claim: str
+    holds: bool
+    evidence: str
 
 
 class Record:

@@ -13,6 +13,7 @@ from ..analysis import Sensitivity, sensitivity
 from ..gram.progress import progress_bar
 from ..kernels import RNTK
 from ..plot import COLOURS, axes_or_new
+from .record import Check
 
 Array = NDArray[np.float64]
 
@@ -48,15 +49,6 @@ CLAIMS = {
     "sigma_h": "a non-zero σ_h reduces the importance of the first steps, for ReLU and for erf",
     "sigma_h erf": "a non-zero σ_h reduces the importance of the first steps more strongly for erf",
 }
-
-
-@dataclass(frozen=True)
-class Check:
-    """A sentence of section 3.4, whether it holds for the curves, and the numbers that say so."""
-
-    claim: str
-    holds: bool
-    evidence: str
 
 
 @dataclass(frozen=True)

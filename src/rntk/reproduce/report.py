@@ -11,7 +11,7 @@ from typing import Any
 
 from .figures import embed
 from .store import DamagedRecordError, read_sealed
-from .study import Mode, Plain, Results, Study, Verdict
+from .study import Mode, NotRunError, Plain, Results, Study, Verdict
 
 TEMPLATE = "report.html.j2"
 
@@ -68,9 +68,17 @@ def _row(record: Plain, study: Study | None) -> dict[str, Any]:
     return {
         **record,
         "pictures": embed(study, results) if study is not None else {},
+        "tables": _tables(study, results),
         "seconds": sum(unit["seconds"] for unit in units),
         "finished": max((unit["finished"] for unit in units), default=""),
         "environments": list(record["run"]["environments"].values()),
         "configs": {name: unit["config"] for name, unit in record["units"].items()},
         "verdicts": dict(Counter(claim["verdict"] for claim in record["claims"])),
     }
+
+
+def _tables(study: Study | None, results: Results) -> dict[str, list[list[str]]]:
+    try:
+        return study.tables(results) if study is not None else {}
+    except NotRunError:
+        return {}

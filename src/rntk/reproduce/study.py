@@ -169,6 +169,10 @@ class Study(ABC):
     def figures(self, results: Results) -> dict[str, Any]:
         """matplotlib figures by name, drawn from results; `NotRunError` where they lack one."""
 
+    def tables(self, results: Results) -> dict[str, list[list[str]]]:
+        """Tables for the report, by heading: rows of cells, the first row names the columns."""
+        return {}
+
     def obstacle(self) -> str:
         """Why this study can't run here, empty if it can."""
         for extra in self.extras:

@@ -12,6 +12,7 @@ from .linear import (
     WidthsStudy,
 )
 from .sensitivity import SensitivityStudy
+from .tables import KernelTables, NetworkTables, PrintedTables
 from .wide import ConvergenceStudy, EnsembleTrainingStudy, KernelByAngleStudy, LazyTrainingStudy
 
 STUDIES: dict[str, Study] = {
@@ -20,6 +21,9 @@ STUDIES: dict[str, Study] = {
         KernelByAngleStudy(),
         ConvergenceStudy(),
         SensitivityStudy(),
+        KernelTables(),
+        NetworkTables(),
+        PrintedTables(),
         LazyTrainingStudy(),
         EnsembleTrainingStudy(),
         LinearTrainingStudy(),

@@ -7,7 +7,20 @@ from typing import Any
 
 from ...experiments import SensitivityFigure, sensitivity_figure
 from ...experiments.sensitivity_figure import CLAIMS
-from ..study import Claim, Finding, Mode, Plain, Results, Study, Unit
+from ..study import Claim, Mode, Plain, Results, Study, Unit
+from .checks import claims_from_checks
+
+#: Of log₂(mean sensitivity of the first fifth of the steps / of the last), the balance.
+CRITERIA = {
+    "reference": "balance within ±1 at both reference points",
+    "stable": "its coefficient of variation over time is the smaller one",
+    "relu": "balance lower by more than 1 for every smaller σ_w, higher by more than 1 for every larger one",
+    "erf": "balance lower by more than 1 for every other σ_w",
+    "sigma_w": "balance spans more than 5 over the values of σ_w",
+    "others": "the largest span over σ_u, σ_b, σ_h is larger for erf",
+    "sigma_h": "balance lower than at σ_h = 0 for every larger value",
+    "sigma_h erf": "the balance falls by more",
+}
 
 REASONS = {
     "reference": "erf at its printed reference point listens to the first fifth of the steps about ten times more than "
@@ -32,15 +45,11 @@ class SensitivityStudy(Study):
         return sensitivity_figure(**config, progress=False).to_dict()
 
     def claims(self) -> list[Claim]:
-        def claim(key: str, sentence: str) -> Claim:
-            def check(results: Results) -> Finding:
-                checks = SensitivityFigure.from_dict(results["curves"]).checks
-                found = next(each for each in checks if each.claim == sentence)
-                return Finding(found.holds, found.evidence)
-
-            return Claim(key, sentence, "", "see rntk.experiments.sensitivity_figure", check, REASONS.get(key, ""))
-
-        return [claim(key, sentence) for key, sentence in CLAIMS.items()]
+        return claims_from_checks(CLAIMS, lambda results: _figure(results).checks, CRITERIA, reasons=REASONS)
 
     def figures(self, results: Results) -> dict[str, Any]:
-        return {"figure-3": SensitivityFigure.from_dict(results["curves"]).plot_all()}
+        return {"figure-3": _figure(results).plot_all()}
+
+
+def _figure(results: Results) -> SensitivityFigure:
+    return SensitivityFigure.from_dict(results["curves"])
