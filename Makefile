@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test test-slow test-browser browser bench check clean
+.PHONY: help venv demo reproduce docs test test-slow test-browser browser bench check clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         classify a real data set with the RNTK and with RBF, and save a picture"
+	@echo "make reproduce    every figure and table of the papers, small: records, figures, report under results/quick"
+	@echo "make docs         build the documentation into site/"
 	@echo "make test         run the tests; those in a browser only where there is one"
 	@echo "make test-slow    run the long tests too"
 	@echo "make test-browser install Debian's Chromium where it is missing, and run the tests in it"
@@ -27,6 +29,12 @@ venv: $(VENV)/.installed-dev
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/rntk demo
+
+reproduce: $(VENV)/.installed-reproduce
+	$(BIN)/rntk reproduce all --quick --jobs 2
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not slow"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import pickle
 import subprocess
 import sys
@@ -477,9 +475,3 @@ def test_without_optax_the_extra_is_named():
     assert done.returncode == 1
     assert "ImportError: rntk.finite.baselines needs optax" in done.stderr
     assert 'pip install "rntk[finite]"' in done.stderr
-
-
-@pytest.mark.parametrize("module", ["classifier", "grid"])
-def test_examples_run(module):
-    results = doctest.testmod(importlib.import_module(f"rntk.finite.baselines.{module}"))
-    assert results.attempted and not results.failed

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import json
 from types import SimpleNamespace
 
@@ -329,8 +327,3 @@ def test_table_1_from_table_2():
     ]
     entry = found["p90"]["RBF"]
     assert (entry.value, entry.printed) == (87.5, 87.6) and entry.difference == pytest.approx(-0.1)
-
-
-@pytest.mark.parametrize("module", ["rntk.experiments.classification", "rntk.experiments.printed"])
-def test_examples(module):
-    assert doctest.testmod(importlib.import_module(module)).failed == 0

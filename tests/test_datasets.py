@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import doctest
-import importlib
 import subprocess
 import sys
 import types
@@ -487,13 +485,6 @@ def test_find_recording(tmp_path, monkeypatch):
 
 
 # ---- The package -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["facts", "loading", "prices"])
-def test_examples_in_docstrings(name):
-    results = doctest.testmod(importlib.import_module(f"rntk.datasets.{name}"))
-    assert results.attempted > 0
-    assert results.failed == 0
 
 
 def test_needs_nothing_heavy(tmp_path):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import doctest
 import gzip
-import importlib
 import io
 import os
 import pickle
@@ -129,13 +127,6 @@ def test_import_and_reading_need_no_aeon_and_no_pandas(write):
         "assert not {'aeon', 'pandas', 'numba', 'sklearn'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("module", ["rntk.files.reader", "rntk.files.errors"])
-def test_examples_in_docstrings(module):
-    results = doctest.testmod(importlib.import_module(module))
-    assert results.attempted > 0
-    assert results.failed == 0
 
 
 # ---- Labels ------------------------------------------------------------------------------------------------

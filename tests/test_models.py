@@ -802,3 +802,15 @@ def test_no_document_does_worse_than_a_refusal(data, files, tmp_path):
         return
     with contextlib.suppress(ValueError, ArithmeticError, Warning):
         assert len(model.predict(MODELS[name][1][:3])) == 3
+
+
+def test_searches_whose_members_see_a_clock_come_back(tmp_path):
+    """What such a member keeps has one channel more than the data."""
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.standard_normal((24, 20))
+    y = np.arange(24) % 2
+    X[np.arange(24), np.where(y == 1, 4, 15)] += 3.0  # only the time tells the classes apart
+    model = RNTKClassifierCV(n_jobs=1).fit(X, y)
+    assert any(member.view.clock > 0 for member in model.members_)
+    save(model, tmp_path / "clock.rntk")
+    assert_identical(load(tmp_path / "clock.rntk").decision_function(X), model.decision_function(X))

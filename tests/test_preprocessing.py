@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import pickle
 import pkgutil
 import sys
@@ -690,13 +688,6 @@ def test_pipeline_with_a_search_over_parameters():
 # The package --------------------------------------------------------------------------------------------------
 
 MODULES = [module.name for module in pkgutil.iter_modules(rntk.preprocessing.__path__, "rntk.preprocessing.")]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_run(name):
-    result = doctest.testmod(importlib.import_module(name))
-    assert result.failed == 0
-    assert result.attempted > 0 or name.endswith(".runs")
 
 
 def test_promised_names_exist_and_are_documented():

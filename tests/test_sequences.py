@@ -6,9 +6,7 @@ import array
 import copy
 import dataclasses
 import datetime
-import doctest
 import fractions
-import importlib
 import io
 import pickle
 import subprocess
@@ -1031,10 +1029,3 @@ class TestFromPadded:
         with pytest.raises(SequenceError) as caught:
             SequenceBatch.from_padded(np.zeros((2, 3), complex), [1.5, 2.5], dtype="int8")
         assert len(caught.value.problems) == 3
-
-
-@pytest.mark.parametrize("module", ["rntk.errors", "rntk.sequences.batch", "rntk.sequences.gate"])
-def test_examples_in_docstrings_run(module):
-    results = doctest.testmod(importlib.import_module(module))
-    assert results.attempted > 0
-    assert results.failed == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import pickle
 import subprocess
 import sys
@@ -286,26 +284,6 @@ def test_everything_promised_is_there():
     assert set(rntk.__all__) <= set(dir(rntk))
     with pytest.raises(AttributeError, match="no_such"):
         _ = rntk.no_such
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        "kernels.recurrent",
-        "kernels.feedforward",
-        "kernels.network",
-        "activations",
-        "activations.hermite",
-        "activations.homogeneous",
-        "engine",
-        "errors",
-        "sequences.batch",
-        "sequences.gate",
-    ],
-)
-def test_examples_in_docstrings(module):
-    result = doctest.testmod(importlib.import_module(f"rntk.{module}"))
-    assert result.failed == 0
 
 
 def test_svc_takes_a_ragged_list_as_it_is():

@@ -35,7 +35,7 @@ def scale_factors(T: int, nu_w: float, nu_f: float = 1.0, nu_c: float = 1.0) -> 
     --------
     >>> from rntk.linear import scale_factors
     >>> scale_factors(4, nu_w=0.5)
-    array([2.   , 2.   , 1.5  , 1.   ])
+    array([2. , 2. , 1.5, 1. ])
     """
     lags = np.arange(check_count("T", T))
     nu_w, nu_f, nu_c = check_variances(nu_w=nu_w, nu_f=nu_f, nu_c=nu_c)

@@ -96,11 +96,12 @@ def _restore_search(model: Any, fields: Fields, best: Learner, columns: int | No
 
 
 def _restore_member(fields: Fields, n_channels: int, columns: int | None) -> Member:
-    sequences = restore_sequences(fields.part("sequences"), n_channels)
+    view = restore_view(fields.part("view"), n_channels)
+    # What is kept is what the view shows, and a clock is one more channel.
+    sequences = restore_sequences(fields.part("sequences"), n_channels + (view.clock > 0))
     kernel = restore_kernel(fields.part("kernel"))
     check_suits(kernel, sequences, f"{fields.where}: kernel")
     dual: Array = fields.array("dual", (len(sequences), columns))
-    view = restore_view(fields.part("view"), n_channels)
     return Member(view, kernel, fields.number("ridge", 0.0), dual, sequences)
 
 

@@ -85,10 +85,11 @@ class Results(Mapping[str, Plain]):
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether a claim holds for our results, and what they are."""
+    """Whether a claim holds for our results, what they are, and, if only they can tell, why they differ."""
 
     holds: bool
     ours: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Claim:
             **row,
             "ours": finding.ours,
             "verdict": verdict.value,
-            "reason": "" if finding.holds else self.reason,
+            "reason": "" if finding.holds else finding.reason or self.reason,
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..study import Study
+from .errata import ErrataStudy
 from .linear import (
     DelayStudy,
     LinearLimitStudy,
@@ -11,6 +12,7 @@ from .linear import (
     TapGrowthStudy,
     WidthsStudy,
 )
+from .perceptron import PerceptronStudy
 from .sensitivity import SensitivityStudy
 from .tables import KernelTables, NetworkTables, PrintedTables
 from .wide import ConvergenceStudy, EnsembleTrainingStudy, KernelByAngleStudy, LazyTrainingStudy
@@ -32,6 +34,8 @@ STUDIES: dict[str, Study] = {
         ReachingStudy(),
         LinearLimitStudy(),
         TapGrowthStudy(),
+        PerceptronStudy(),
+        ErrataStudy(),
     )
 }
 
