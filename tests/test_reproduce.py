@@ -244,3 +244,69 @@ def test_studies_are_well_formed():
         assert {row["verdict"] for row in rows} == {"not run"} and {row["reason"] for row in rows} == {"nothing ran"}
         with pytest.raises(NotRunError):
             study.figures(Results({}))
+
+
+# -- the command -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    """`rntk reproduce` on toys, in an empty folder: exit code, and everything it printed."""
+    from typer.testing import CliRunner
+
+    from rntk.cli import app
+
+    toys = {toy.name: toy for toy in (Toy("one", units=2), Toy("two", units=2, do={0: "fail"}), Toy("none", units=0))}
+    toys["one"].aliases = ("first",)
+    monkeypatch.setattr("rntk.reproduce.STUDIES", toys)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RNTK_DATA", raising=False)
+
+    def call(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["reproduce", *arguments])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.output
+
+    return call
+
+
+def test_command_runs_and_writes_into_results(command, tmp_path):
+    code, said = command("first")
+    assert code == 0 and "one: 1 reproduced, 1 differs" in said
+    assert (tmp_path / "results" / "quick" / "report.html").exists()
+    code, said = command("all", "--full", "--out", "elsewhere")
+    assert code == 1 and "two, seed-0 failed: ValueError: this unit fails" in said and "tries them again" in said
+    assert len(list((tmp_path / "elsewhere" / "full").glob("*/record.json"))) == 3
+
+
+def test_command_makes_the_report_alone(command, tmp_path):
+    command("one")
+    (tmp_path / "results" / "quick" / "report.html").unlink()
+    assert command("--report")[0] == 0
+    assert (tmp_path / "results" / "quick" / "report.html").exists()
+
+
+def test_command_lists_every_study(command):
+    code, said = command("--list")
+    assert code == 0 and "one, first" in said and "Figure 1" in said and "6 s" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "say what to reproduce"),
+        (("onne",), "there is no experiment 'onne'; did you mean one"),
+        (("one", "--quick", "--full"), "exclude each other"),
+        (("one", "--data", "nowhere"), "nowhere"),
+        (("one", "--jobs", "0"), "--jobs"),
+    ],
+)
+def test_command_refuses(command, arguments, why):
+    code, said = command(*arguments)
+    assert code == 2 and why in said and "Traceback" not in said
+
+
+def test_command_refuses_a_folder_it_cannot_write(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, said = command("one", "--out", "file")
+    assert code == 2 and "--out file" in said

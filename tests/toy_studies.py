@@ -39,7 +39,11 @@ class Toy(Study):
         if calls is not None:
             with open(calls, "a") as file:
                 file.write(f"{self.name} {config['random_state']}\n")
-        return {"mean": rng.standard_normal(config["size"]).mean(), "nothing": float("nan")}
+        return {
+            "mean": rng.standard_normal(config["size"]).mean(),
+            "nothing": float("nan"),
+            "timing": {"clock": time.time()},
+        }
 
     def claims(self) -> list[Claim]:
         def small(results):

@@ -6,9 +6,7 @@ tests, and a browser that doesn't start is a failure then. Elsewhere they are sk
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,18 +19,6 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-#: `make test-browser` sets it.
-REQUIRED = bool(os.environ.get("RNTK_BROWSER_REQUIRED"))
-#: Quiet and offline; see also the size in `browser`.
-FLAGS = (
-    "--headless",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 #: Bokeh's widgets live in shadow trees, which selectors don't enter.
 FIND = """
 const found = (root) => [
@@ -42,13 +28,6 @@ const found = (root) => [
 return found(document);
 """
 PATIENCE = 60.0
-
-
-def miss(what: str) -> None:
-    message = f"{what} is missing; make test-browser installs it"
-    if REQUIRED:
-        pytest.fail(message)
-    pytest.skip(message)
 
 
 class Explorer:
@@ -133,32 +112,6 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str]:
         process.kill()
         process.wait()
     return process.returncode, out
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    try:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-    except ImportError:
-        miss("selenium")
-    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or chromedriver is None:
-        miss("chromium" if chromium is None else "chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(flag)
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # root has none
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(chromedriver))
-    # The page itself gets 1280 × 800, whatever the frame of the window takes.
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    )
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ def draw(study: Study, results: Results) -> dict[str, Any]:
         import matplotlib
     except ImportError:
         return {}
-    with matplotlib.rc_context({"svg.hashsalt": study.name, "svg.fonttype": "path", "figure.max_open_warning": 0}):
+    with matplotlib.rc_context({"figure.max_open_warning": 0}):
         try:
             return study.figures(results)
         except NotRunError:
@@ -53,7 +53,7 @@ def _bytes_of(figure: Any, suffix: str, salt: str) -> bytes:
     file = io.BytesIO()
     # No date and no random identifiers: the same results give the same file.
     metadata = {"Date": None} if suffix == "svg" else {}
-    with matplotlib.rc_context({"svg.hashsalt": salt}):
+    with matplotlib.rc_context({"svg.hashsalt": f"rntk {salt}"}):
         figure.savefig(file, format=suffix, dpi=DPI, metadata=metadata, bbox_inches="tight")
     return file.getvalue()
 

@@ -123,6 +123,9 @@ class Claim:
             finding = self.judge(results)
         except NotRunError as why:
             return {**row, "ours": "", "verdict": Verdict.NOT_RUN.value, "reason": str(why)}
+        except Exception as error:  # results are there: losing them, and the other studies, would help nobody
+            why_not = f"could not be judged: {type(error).__name__}: {error}"
+            return {**row, "ours": "", "verdict": Verdict.NOT_RUN.value, "reason": why_not}
         verdict = Verdict.REPRODUCED if finding.holds else Verdict.DIFFERS
         return {
             **row,
@@ -160,7 +163,7 @@ class Study(ABC):
 
     @abstractmethod
     def compute(self, config: Plain, data: Path | None) -> Plain:
-        """The result of a unit, as plain values for JSON."""
+        """The result of a unit, as plain values for JSON; under "timing" what another run would measure anew."""
 
     @abstractmethod
     def claims(self) -> list[Claim]:
