@@ -165,6 +165,22 @@ def test_results_say_why_something_is_missing():
         Results({})["c"]
 
 
+def test_interrupt_leaves_records_of_what_is_finished(tmp_path, calls):
+    class Interrupted(Toy):
+        def compute(self, config, data):
+            if config["random_state"] == 3:
+                raise KeyboardInterrupt
+            return super().compute(config, data)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Interrupted())
+    record = read_sealed(tmp_path / "quick" / "toy" / "record.json")
+    assert list(record["units"]) == ["seed-0", "seed-1", "seed-2"]
+    assert record["obstacle"] == "interrupted after 3 of 6 units; the same command goes on"
+    (whole,), _ = run(tmp_path, Toy())
+    assert len(whole["units"]) == 6 and whole["obstacle"] == "" and len(calls()) == 6
+
+
 # -- killed ----------------------------------------------------------------------------------
 
 

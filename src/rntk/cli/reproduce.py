@@ -58,7 +58,7 @@ def reproduce(
     matplotlib.use("Agg")  # files, never windows
     mode = Mode.FULL if full else Mode.QUICK
     console = make_console()
-    failed = 0
+    failed, interrupted = 0, False
     try:
         if not report:
             with refusing():
@@ -70,10 +70,12 @@ def reproduce(
     except OSError as error:
         refuse(f"--out {out} can't be written: {error}")
     except KeyboardInterrupt:
+        interrupted = True
         console.print("interrupted; what is finished is kept: the same command goes on from there")
-        raise typer.Exit(130) from None
     page = write_report(out, mode, STUDIES)
     console.print(f"report: {page}", soft_wrap=True)
+    if interrupted:
+        raise typer.Exit(130)
     if failed:
         console.print(f"{counted(failed, 'unit')} failed; the same command tries them again")
         raise typer.Exit(1)

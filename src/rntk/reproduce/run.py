@@ -13,7 +13,7 @@ from typing import Any
 from .figures import write_figures
 from .store import StudyStore, locked, pack
 from .study import Mode, NotRunError, Plain, Results, Study, Unit
-from .workers import Task, environment, run_tasks
+from .workers import Outcome, Task, environment, run_tasks
 
 Say = Callable[[str], None]
 
@@ -29,7 +29,8 @@ def reproduce(
 ) -> list[Plain]:
     """Run studies and write their records into out/mode; returns the records.
 
-    Units that an earlier run finished are taken from its records. Interrupted, it leaves all finished units on disk.
+    Units that an earlier run finished are taken from its records. Interrupted by Ctrl-C, it leaves records of what is
+    finished and says in them what isn't; killed, it leaves the units; either way the next run goes on.
 
     Parameters
     ----------
@@ -42,17 +43,18 @@ def reproduce(
         records = {name: work.end() for name, work in works.items() if not work.pending}
         tasks = [Task(work.study, unit) for work in works.values() for unit in work.pending]
         here = environment()
-        with _bar(tasks, progress) as advance:
-            for outcome in run_tasks(tasks, data, jobs):
-                work, unit = works[outcome.task.study.name], outcome.task.unit
-                if outcome.result is None:
-                    work.failures[unit.name] = outcome.failure
-                    say(f"{work.study.name}, {unit.name} failed: {outcome.failure}")
-                else:
-                    work.entries[unit.name] = work.store.keep(unit, outcome.result, {**outcome.run, **here})
-                advance(outcome.task)
-                if not work.pending:
-                    records[work.study.name] = work.end()
+        try:
+            with _bar(tasks, progress) as advance:
+                for outcome in run_tasks(tasks, data, jobs):
+                    work = works[outcome.task.study.name]
+                    work.take(outcome, here)
+                    advance(outcome.task)
+                    if not work.pending:
+                        records[work.study.name] = work.end()
+        except KeyboardInterrupt:
+            for work in works.values():
+                work.stop()
+            raise
         return [records[name] for name in works]
 
 
@@ -91,6 +93,23 @@ class _Work:
     def pending(self) -> list[Unit]:
         """Units neither done nor failed."""
         return [unit for unit in self.units if unit.name not in self.entries and unit.name not in self.failures]
+
+    def take(self, outcome: Outcome, here: Plain) -> None:
+        """Keep what became of a unit; `here` is where it ran."""
+        unit = outcome.task.unit
+        if outcome.result is None:
+            self.failures[unit.name] = outcome.failure
+            self.say(f"{self.study.name}, {unit.name} failed: {outcome.failure}")
+        else:
+            self.entries[unit.name] = self.store.keep(unit, outcome.result, {**outcome.run, **here})
+
+    def stop(self) -> None:
+        """Make a record of what there is, if anything is missing from it; a later run goes on from there."""
+        if self.pending and self.entries:
+            self.obstacle = (
+                f"interrupted after {len(self.entries)} of {len(self.units)} units; the same command goes on"
+            )
+            self.end()
 
     def end(self) -> Plain:
         """Judge the claims, draw the figures, write the record."""
