@@ -4,7 +4,7 @@
 
 The protocol is the RNTK paper's but for the kernel: sequences of unit norm, C by 10 folds from its five values. The
 kernel is `RNTK()`, or the one suggested from the training sequences without their labels; the best of the paper's 900
-is read from the record of `classification.py --methods paper`. Started again, the run goes on where it stopped.
+is read from the record of `rntk reproduce rntk-tables --full`. Started again, the run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rntk.estimators.search.views import View
 from rntk.files import read
 
 RECORD = Path(__file__).parent / "records" / "suggest.json"
-GRID = Path(__file__).parent / "records" / "classification.json"
+GRID = Path(__file__).parents[1] / "results" / "full" / "rntk-tables" / "record.json"
 METHODS = ("default", "suggested", "suggested, late", "grid")
 UNIT = View("unit norm")
 
@@ -57,11 +57,12 @@ def run(folder: Path) -> dict[str, Any]:
 
 
 def report(results: dict[str, Any], console: Console) -> None:
-    grid = json.loads(GRID.read_text())["results"]
+    cells = [unit for unit in json.loads(GRID.read_text())["units"].values() if unit["config"]["method"] == "RNTK"]
+    grid = {unit["config"]["set"]: unit["result"] for unit in cells}
     table = Table("data set", *METHODS, "σ_w, σ_b, σ_h suggested")
     rows = []
     for name, each in sorted(results.items()):
-        best = grid.get(name, {}).get("paper", {}).get("accuracy", np.nan)
+        best = grid.get(name, {}).get("accuracy", np.nan)
         row = [*(each[method]["accuracy"] for method in METHODS[:-1]), best]
         rows.append(row)
         table.add_row(name, *(f"{value:.2f}" for value in row), each["suggested"]["kernel"])

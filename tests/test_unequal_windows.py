@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import numpy as np
@@ -14,7 +15,7 @@ from rntk.estimators.regressor import solve_ridge
 from rntk.estimators.search import regressor as search
 from rntk.estimators.search.folds import plain_folds
 from rntk.estimators.search.grids import FAMILIES, PAPER_RIDGES, paper_grid
-from rntk.experiments import unequal_windows as module
+from rntk.experiments import window_search
 from rntk.experiments.unequal_windows import (
     CLAIMS,
     METHODS,
@@ -22,15 +23,14 @@ from rntk.experiments.unequal_windows import (
     UnequalWindows,
     WindowPoint,
     WindowSettings,
-    cross_validate,
-    feedforward_grams,
     panel_of,
-    recurrent_grams,
-    ridge_losses,
     unequal_windows,
     window_point,
 )
+from rntk.experiments.window_search import cross_validate, feedforward_grams, recurrent_grams, ridge_losses
 from tolerances import relative_error
+
+module = importlib.import_module("rntk.experiments.unequal_windows")  # the function has its name
 
 # -- windows -----------------------------------------------------------------------------------------------------------
 
@@ -144,24 +144,26 @@ def test_windows_far_apart_have_nothing_in_common():
     np.testing.assert_allclose(ridge_losses(K, y, folds, PAPER_RIDGES), np.square(y).mean(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_repetition_is_the_paper_s_search(family, monkeypatch):
+@pytest.mark.parametrize(("family", "normalize"), [*((family, "unit") for family in FAMILIES), ("rbf", "relative")])
+def test_a_repetition_is_the_paper_s_search(family, normalize, monkeypatch):
     """Draws, folds, choice, fit, prediction and SNR, against `RNTKRegressorCV`, which sees windows of unit norm."""
     grid = paper_grid(family)
     if family == "rntk":
         grid = grid[::61]
     if family == "ntk":
         grid = [each for each in grid if each.settings["sigma_w"] in (1, 2) and each.settings["sigma_b"] in (0, 0.5)]
-    monkeypatch.setattr(module, "_grid", lambda name: grid)
+    for part in (module, window_search):
+        monkeypatch.setattr(part, "candidates", lambda name: grid)
     monkeypatch.setattr(search, "paper_grid", lambda name: grid)
-    setup = WindowSettings(n_train=12, n_test=40, t_var=6, noise=0.1, normalize="unit", targets="observed")
+    setup = WindowSettings(n_train=12, n_test=40, t_var=6, noise=0.1, normalize=normalize, targets="observed")
     monkeypatch.setattr(module, "FAMILIES", (family,))
     monkeypatch.setattr(module, "METHODS", ("kernel", "PTS"))
     found = module._repetition(setup, 4, None)
     train, test, seed = module._draw(setup, 4, None)
     model = RNTKRegressorCV(search="paper", family=family, random_state=seed, n_jobs=1)
     known, new = (train.batch, test.batch) if family == "rntk" else (train.padded, test.padded)
-    predicted = model.fit(known, train.targets).predict(new)
+    assert (train.unit == 1).all() == (normalize == "unit")
+    predicted = model.fit(known, train.targets / train.unit).predict(new) * test.unit
     error = np.square(test.targets - predicted).sum()
     assert found.snr[0] == pytest.approx(10 * np.log10(np.square(test.targets).sum() / error), abs=1e-6)
     assert found.snr[1] == pytest.approx(

@@ -5,6 +5,8 @@ One module per figure, table or theorem. Those that train finite networks need J
 =========================  =======================================================================
 `kernel_by_angle`          RNTK Figure 2, left: one wide network beside the kernel, over an angle
 `convergence`              RNTK Figure 2, right: tied and untied networks approach the kernel
+`unequal_windows`          RNTK Figure 4: what comes after a window of random length
+`classification`           RNTK Tables 1 and 2 (a module)
 `lazy_training`            RNTK Theorem 2: how far weights and kernel move, by width
 `ensemble_training`        RNTK Theorem 2: trained networks beside `rntk.dynamics`
 `sensitivity_figure`       RNTK Figure 3, and the claims of section 3.4 as checks
@@ -32,6 +34,7 @@ from .perceptron import PerceptronConvergence, perceptron_convergence
 from .reaching import Reaching, reaching
 from .sensitivity_figure import SensitivityFigure, sensitivity_figure
 from .tap_growth import TapGrowth, tap_growth
+from .unequal_windows import UnequalWindows, unequal_windows
 
 __all__ = [
     "Convergence",
@@ -46,6 +49,7 @@ __all__ = [
     "Reaching",
     "SensitivityFigure",
     "TapGrowth",
+    "UnequalWindows",
     "convergence",
     "delay",
     "ensemble_training",
@@ -58,4 +62,5 @@ __all__ = [
     "reaching",
     "sensitivity_figure",
     "tap_growth",
+    "unequal_windows",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...experiments.unequal_windows import PANELS
 from ..study import Study
 from .errata import ErrataStudy
 from .linear import (
@@ -16,6 +17,7 @@ from .perceptron import PerceptronStudy
 from .sensitivity import SensitivityStudy
 from .tables import KernelTables, NetworkTables, PrintedTables
 from .wide import ConvergenceStudy, EnsembleTrainingStudy, KernelByAngleStudy, LazyTrainingStudy
+from .windows import WindowsStudy
 
 STUDIES: dict[str, Study] = {
     study.name: study
@@ -23,6 +25,7 @@ STUDIES: dict[str, Study] = {
         KernelByAngleStudy(),
         ConvergenceStudy(),
         SensitivityStudy(),
+        *(WindowsStudy(panel) for panel in PANELS),
         KernelTables(),
         NetworkTables(),
         PrintedTables(),
