@@ -9,18 +9,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from .version import __version__ as __version__
 
 __all__ = [
     "NTK",
     "RNTK",
     "HermiteAccuracyWarning",
     "KernelOverflowError",
+    "NystromFeatures",
     "RNTKClassifier",
     "RNTKClassifierCV",
     "RNTKGaussianProcess",
     "RNTKRegressor",
     "RNTKRegressorCV",
+    "RNTKRidgeClassifier",
     "Sensitivity",
     "SequenceBatch",
     "SequenceError",
@@ -36,11 +38,13 @@ _HOME = {
     "RNTK": "rntk.kernels",
     "HermiteAccuracyWarning": "rntk.errors",
     "KernelOverflowError": "rntk.errors",
+    "NystromFeatures": "rntk.estimators",
     "RNTKClassifier": "rntk.estimators",
     "RNTKClassifierCV": "rntk.estimators",
     "RNTKGaussianProcess": "rntk.estimators",
     "RNTKRegressor": "rntk.estimators",
     "RNTKRegressorCV": "rntk.estimators",
+    "RNTKRidgeClassifier": "rntk.estimators",
     "Sensitivity": "rntk.analysis",
     "SequenceBatch": "rntk.sequences",
     "SequenceError": "rntk.errors",
@@ -77,11 +81,13 @@ if TYPE_CHECKING:
     from .errors import HermiteAccuracyWarning as HermiteAccuracyWarning
     from .errors import KernelOverflowError as KernelOverflowError
     from .errors import SequenceError as SequenceError
+    from .estimators import NystromFeatures as NystromFeatures
     from .estimators import RNTKClassifier as RNTKClassifier
     from .estimators import RNTKClassifierCV as RNTKClassifierCV
     from .estimators import RNTKGaussianProcess as RNTKGaussianProcess
     from .estimators import RNTKRegressor as RNTKRegressor
     from .estimators import RNTKRegressorCV as RNTKRegressorCV
+    from .estimators import RNTKRidgeClassifier as RNTKRidgeClassifier
     from .kernels import NTK as NTK
     from .kernels import RNTK as RNTK
     from .sequences import SequenceBatch as SequenceBatch

@@ -9,10 +9,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from .. import __version__
+from ..version import __version__
 from .demo import demo
 from .explore import explore
 from .fit import fit
+from .gram import gram
 from .info import info
 from .predict import predict
 from .refusal import one_line
@@ -62,7 +63,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, score, explore, reproduce, demo, info):
+for command in (fit, predict, score, gram, explore, reproduce, demo, info):
     app.command()(command)
 
 

@@ -121,7 +121,7 @@ def _targets(content: LabelledSequences, task: Task) -> tuple[bool, Any]:
 
 
 def _report(model: Any, content: LabelledSequences, y: Any, classify: bool) -> dict[str, Any]:
-    from .. import __version__
+    from ..version import __version__
 
     lengths, results = content.X.lengths, model.cv_results_
     order = results["rank_test_score"].argsort()[: len(getattr(model, "members_", [None]))]

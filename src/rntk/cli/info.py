@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from .. import __version__
+from ..version import __version__
 from .extras import missing_packages
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
 
 from ..architecture import Architecture, Direction
-from ..engine import Engine, Scale, load_engine, scales
+from ..engine import Engine, Scale, choose_engine, load_engine, scales
 from ..errors import KernelOverflowError
 from ..gram import Grams, run_tiles
+from ..gram.progress import progress_bar
 from ..sequences import SequenceBatch
 from ..threads import count_threads
+
+if TYPE_CHECKING:
+    from ..engine.array_api import ArrayProblem
 
 Array = NDArray[Any]
 
@@ -70,7 +74,8 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
 
         Returns
         -------
-        K : (n, n') array, or one row per step of `X` and column per step of `Y` for `readout="sequence"`.
+        K : (n, n') array, or one row per step of `X` and column per step of `Y` for `readout="sequence"`. From
+            sequences on a device, an array of their library on that device (`rntk.engine.choose_engine`).
         gradient : (n, n, P), in the order of `theta`; only with `eval_gradient`.
 
         Raises
@@ -107,6 +112,13 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
     @_quietly
     def diag(self, X: Any) -> Array:
         """Diagonal of `kernel(X)`: O(N T) for the readouts "last" and "sequence", O(N T²) for "mean"."""
+        if choose_engine(self.engine, X)[0] == "array":
+            problem = self._array_problem(X, None, "ntk")
+            values: Array = problem.diagonal()
+            self._check_finite(
+                values[None, :], problem.architecture, problem.X.shape, problem.X.shape, problem.library.xp
+            )
+            return values
         architecture, batch = self._architecture(), self._read(X, "X")
         dtype = self._dtype()
         _, ntk = self._self_kernels(load_engine(self.engine), architecture, batch)
@@ -130,6 +142,8 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         want_ntk: bool = True,
         directions: list[Direction] | None = None,
     ) -> Grams:
+        if choose_engine(self.engine, X, Y)[0] == "array":
+            return self._array_kernels(X, Y, want_nngp=want_nngp, want_ntk=want_ntk, directions=directions)
         architecture, dtype = self._architecture(), self._dtype()
         engine = load_engine(self.engine)
         left = self._read(X, "X")
@@ -174,6 +188,36 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         assert total is not None
         return self._finish(total, architecture, left, right)
 
+    def _array_kernels(
+        self, X: Any, Y: Any, *, want_nngp: bool, want_ntk: bool, directions: list[Direction] | None
+    ) -> Grams:
+        """`_kernels` by the array engine: the result is where the data is."""
+        if directions is not None:
+            raise ValueError(
+                "the array engine has no derivatives by hyperparameters; bring the arrays to the CPU (X.cpu() in "
+                'PyTorch, jax.device_get(X) in JAX) and take engine="fused"'
+            )
+        problem = self._array_problem(X, Y, "ntk" if want_ntk else "nngp")
+        wanted = [kind for kind, want in (("nngp", want_nngp), ("ntk", want_ntk)) if want]
+        with progress_bar(type(self).__name__, problem.cost, self.progress) as advance:
+            found = dict(zip(wanted, problem.grams(wanted, advance), strict=True))
+        for K in found.values():
+            self._check_finite(K, problem.architecture, problem.X.shape, problem.Y.shape, problem.library.xp)
+        nothing = np.empty((0, 0, 0))
+        return Grams(found.get("nngp", nothing), found.get("ntk", nothing), nothing)
+
+    def _array_problem(self, X: Any, Y: Any, kind: str) -> ArrayProblem:
+        from ..engine.array_api import ArrayProblem, read_arrays
+
+        batches = read_arrays(self._read, X, Y)
+        return ArrayProblem(
+            self._architecture(),
+            *batches,
+            dtype=self._dtype().name,
+            both_ways=self._reads_both_ways,
+            normalize=kind if self.normalize else None,
+        )
+
     def _finish(
         self, grams: Grams, architecture: Architecture, left: SequenceBatch, right: SequenceBatch | None
     ) -> Grams:
@@ -200,14 +244,18 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
             )
         return total
 
-    def _check_finite(self, K: Array, architecture: Architecture, left: SequenceBatch, right: SequenceBatch) -> None:
-        bad = ~np.isfinite(K)
-        if not bad.any():
+    def _check_finite(
+        self, K: Array, architecture: Architecture, left: SequenceBatch, right: SequenceBatch, xp: Any = np
+    ) -> None:
+        finite = xp.isfinite(K)
+        if bool(xp.all(finite)):
             return
         # The sequence to blame is in most of the values that overflowed.
-        counts = bad.sum(axis=1), bad.sum(axis=0)
-        name, batch, count = ("X", left, counts[0]) if counts[0].max() > counts[1].max() else ("Y", right, counts[1])
-        j = int(np.argmax(count))
+        bad = xp.where(finite, xp.zeros_like(K), xp.ones_like(K))
+        name, batch, count = "X", left, xp.sum(bad, axis=1)
+        if not bool(xp.max(count) > xp.max(xp.sum(bad, axis=0))):
+            name, batch, count = "Y", right, xp.sum(bad, axis=0)
+        j = int(xp.argmax(count))
         if architecture.readout == "sequence":
             j = int(np.searchsorted(batch.offsets, j, side="right") - 1)
         raise KernelOverflowError(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from ..version import __version__
 from .archive import FORMAT, FORMAT_VERSION, parse, read_archive, to_text, write_archive
 from .arrays import Array, Shelf
 from .classifier import CLASSIFIER
@@ -16,7 +16,7 @@ from .fields import Fields
 from .gaussian_process import GAUSSIAN_PROCESS
 from .learner import Learner
 from .linear import CONVOLUTION, LINEAR_RNN
-from .regressor import REGRESSOR
+from .regressor import REGRESSOR, RIDGE_CLASSIFIER
 from .searches import CLASSIFIER_SEARCH, REGRESSOR_SEARCH
 
 #: The classes a model file may name.
@@ -24,6 +24,7 @@ LEARNERS: dict[str, Learner] = {
     learner.name: learner
     for learner in (
         CLASSIFIER,
+        RIDGE_CLASSIFIER,
         REGRESSOR,
         GAUSSIAN_PROCESS,
         CLASSIFIER_SEARCH,
@@ -39,9 +40,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : a fitted `RNTKClassifier`, `RNTKRegressor`, `RNTKGaussianProcess`, `RNTKClassifierCV`, `RNTKRegressorCV`,
-        `rntk.linear.LinearRNNRegressor` or `ConvRegressor`; with kernels `RNTK`, `NTK`, scikit-learn's RBF, Matern,
-        RationalQuadratic, DotProduct, WhiteKernel and ConstantKernel, and their sums, products and powers.
+    model : a fitted `RNTKClassifier`, `RNTKRidgeClassifier`, `RNTKRegressor`, `RNTKGaussianProcess`,
+        `RNTKClassifierCV`, `RNTKRegressorCV`, `rntk.linear.LinearRNNRegressor` or `ConvRegressor`; with kernels `RNTK`,
+        `NTK`, scikit-learn's RBF, Matern, RationalQuadratic, DotProduct, WhiteKernel and ConstantKernel, and their
+        sums, products and powers.
     path : where to. A file that is there is replaced, at once and only by a complete one.
 
     Raises

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from ..version import __version__
 from .study import Plain, Study, Unit
 
 #: Raised when the layout of records changes.

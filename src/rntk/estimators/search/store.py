@@ -64,7 +64,7 @@ class GramStore:
     def _path(self, candidate: Candidate) -> Path | None:
         if self.folder is None:
             return None
-        from ... import __version__
+        from ...version import __version__
 
         said = f"{__version__}|{self._digest}|{candidate.view}|{type(candidate.kernel).__name__}|" + repr(
             sorted(

@@ -1,0 +1,15 @@
+"""Learning from many sequences: features and solvers that never hold the Gram matrix.
+
+In go sequences, a kernel and a budget of memory; out come explicit features for any linear model (`NystromFeatures`),
+or the exact ridge solution by conjugate gradients (`solve_conjugate`), which the ridge learners take with
+`solver="cg"`. Both evaluate the kernel on blocks of sequences.
+
+Imports run one way: ``budget`` (how much at once) <- ``blocks`` (kernels on blocks) <- ``landmarks`` (which sequences
+stand for the others) and ``approximation`` (the Nyström formula) <- ``nystrom`` (the transformer), ``conjugate`` (the
+solver).
+"""
+
+from .conjugate import solve_conjugate
+from .nystrom import NystromFeatures
+
+__all__ = ["NystromFeatures", "solve_conjugate"]

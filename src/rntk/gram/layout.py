@@ -1,0 +1,221 @@
+"""How a Gram matrix is cut: which tiles there are, where each lies, and how large they may be."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..activations import HermiteActivation, as_activation
+from ..sequences import SequenceBatch
+from .errors import say_bytes
+
+#: Sequences per side of a tile, at most and at least. A larger tile holds more memory and gains no speed.
+LARGEST_BLOCK, SMALLEST_BLOCK = 2048, 16
+#: Sequences per side that a tile keeps when it is made smaller only to give more workers something to do.
+SHARED_BLOCK = 256
+#: Pair-steps of a tile: a second or two of work, so that little is lost with it and preparation doesn't show.
+TILE_STEPS = 1e9
+#: Tiles of one matrix: each has an entry in the index, which is read as a whole.
+MOST_TILES = 1_000_000
+#: Tiles in memory at once: the one computed, what the engine needs beside it, one that waits, one that is written.
+HELD_TILES = 6
+#: Orders of an expansion that the engine may keep for every step.
+EXPANSION_BYTES = 9000
+
+Tile = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Blocks of `block` sequences (the last may be smaller); tile (i, j) pairs block i of X with block j of Y, or of X.
+
+    A symmetric matrix has tiles on and above the diagonal only.
+    """
+
+    shape: tuple[int, int]
+    block: int
+    symmetric: bool
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """Number of blocks along rows and columns."""
+        return -(-self.shape[0] // self.block), -(-self.shape[1] // self.block)
+
+    def __len__(self) -> int:
+        rows, columns = self.blocks
+        return rows * (rows + 1) // 2 if self.symmetric else rows * columns
+
+    def __iter__(self) -> Iterator[Tile]:
+        """All tiles, the diagonal first.
+
+        A kernel value that is too large lies under a diagonal value that is too large (Cauchy-Schwarz): it is found in
+        the first minutes, not in the last.
+        """
+        rows, columns = self.blocks
+        if self.symmetric:
+            yield from ((i, i) for i in range(rows))
+        yield from ((i, j) for i in range(rows) for j in range(i + 1 if self.symmetric else 0, columns))
+
+    def slot(self, tile: Tile) -> int:
+        """Position of a tile in the index."""
+        i, j = tile
+        rows, columns = self.blocks
+        return i * rows - i * (i - 1) // 2 + j - i if self.symmetric else i * columns + j
+
+    def rows(self, i: int) -> slice:
+        """Rows of the tiles (i, ·)."""
+        return slice(i * self.block, min((i + 1) * self.block, self.shape[0]))
+
+    def columns(self, j: int) -> slice:
+        """Columns of the tiles (·, j)."""
+        return slice(j * self.block, min((j + 1) * self.block, self.shape[1]))
+
+    def tile_shape(self, tile: Tile) -> tuple[int, int]:
+        """Rows and columns of a tile."""
+        rows, columns = self.rows(tile[0]), self.columns(tile[1])
+        return rows.stop - rows.start, columns.stop - columns.start
+
+    def numbers(self, tile: Tile | None = None) -> int:
+        """Kernel values in a tile, or in all tiles."""
+        if tile is not None:
+            return math.prod(self.tile_shape(tile))
+        last = (self.blocks[0] - 1, self.blocks[1] - 1)
+        return self.start(last) + self.numbers(last)
+
+    def start(self, tile: Tile) -> int:
+        """Kernel values in the tiles before this one, row of tiles by row of tiles."""
+        i, j = tile
+        height = self.tile_shape(tile)[0]
+        n, columns = self.shape[0], self.shape[1]
+        if self.symmetric:
+            # Rows of tiles before: full ones of `block` rows, each reaching from the diagonal to the right edge.
+            return self.block * (i * n - self.block * (i * (i - 1) // 2)) + height * (j - i) * self.block
+        return i * self.block * columns + height * j * self.block
+
+
+def make_layout(
+    kernel: Any,
+    X: SequenceBatch,
+    Y: SequenceBatch | None,
+    block: int | None,
+    memory: int,
+    itemsize: int,
+    tiles: int = 0,
+) -> Layout:
+    """The layout with blocks of `block` sequences, or as suits memory, work and the number of tiles wanted."""
+    shape = (len(X), len(X if Y is None else Y))
+    sides = (X,) if Y is None else (X, Y)
+    if block is None:
+        block = _choose_block(kernel, sides, memory, itemsize)
+        while block > SHARED_BLOCK and len(Layout(shape, block, Y is None)) < tiles:
+            block = max(SHARED_BLOCK, block * 4 // 5)
+    else:
+        block = check_block(block)
+        needed = working_bytes(kernel, sides, block, itemsize)
+        if needed > memory:
+            raise ValueError(
+                f"tiles of block={block} sequences need about {say_bytes(needed)}, and memory leaves "
+                f"{say_bytes(memory)}; take a smaller block (None chooses one) or more memory"
+            )
+    layout = Layout(shape, block, Y is None)
+    if len(layout) > MOST_TILES:
+        raise ValueError(
+            f"block={block} cuts {shape[0]} x {shape[1]} values into {len(layout)} tiles; take a larger one"
+        )
+    return layout
+
+
+def check_block(block: Any) -> int:
+    """`block` as a positive integer."""
+    if isinstance(block, (bool, np.bool_)) or not isinstance(block, (int, np.integer)) or block < 1:
+        raise ValueError(f"block must be a positive number of sequences or None, not {block!r}")
+    return int(block)
+
+
+def _choose_block(kernel: Any, sides: tuple[SequenceBatch, ...], memory: int, itemsize: int) -> int:
+    largest = max(len(side) for side in sides)
+    # However long the sequences, a matrix isn't cut into more tiles than the index has room for.
+    least = max(SMALLEST_BLOCK, math.ceil(largest / math.sqrt(MOST_TILES)))
+    steps = _steps_per_pair(kernel, sides)
+    block = LARGEST_BLOCK
+    while block > least and block * block * steps > TILE_STEPS:
+        block = max(least, block * 4 // 5)
+    while (needed := working_bytes(kernel, sides, min(block, largest), itemsize)) > memory:
+        if block <= SMALLEST_BLOCK:
+            raise ValueError(
+                f"tiles of {block} sequences need about {say_bytes(needed)}, and memory leaves {say_bytes(memory)}"
+            )
+        block = max(SMALLEST_BLOCK, block * 4 // 5)
+    # Blocks of equal size: ten of 2000 rather than nine of 2048 and a small one.
+    return math.ceil(largest / math.ceil(largest / block))
+
+
+def _steps_per_pair(kernel: Any, sides: tuple[SequenceBatch, ...]) -> float:
+    """Steps of the recursion for a typical pair. Averaging outputs over time compares every step with every step."""
+    lengths = [float(side.lengths.mean()) for side in (sides[0], sides[-1])]
+    found = parameters(kernel)
+    together = lengths[0] * lengths[1] if "mean" in found["readout"] else min(lengths)
+    return together * max([1, *(depth for depth in found["depth"] if isinstance(depth, int))])
+
+
+def working_bytes(kernel: Any, sides: tuple[SequenceBatch, ...], block: int, itemsize: int) -> int:
+    """Memory while tiles of `block` sequences are computed and written, on the high side."""
+    found = parameters(kernel)
+    depth = max([1, *(depth for depth in found["depth"] if isinstance(depth, int))])
+    each = 40 + 24 * sides[0].n_channels + 60 * depth
+    if any(map(_expands, found["activation"])):
+        each += EXPANSION_BYTES * depth
+    steps = sum(_most_steps(side, block) for side in (sides[0], sides[-1]))
+    return HELD_TILES * block * block * itemsize + steps * each
+
+
+def _most_steps(batch: SequenceBatch, block: int) -> int:
+    """Steps of the `block` consecutive sequences that have most."""
+    block = min(block, len(batch))
+    return int((batch.offsets[block:] - batch.offsets[:-block]).max())
+
+
+def _expands(activation: Any) -> bool:
+    """Whether the engine expands this activation, and keeps hundreds of coefficients for every step."""
+    try:
+        return isinstance(as_activation(activation), HermiteActivation)
+    except (ValueError, TypeError):  # the kernel will say so itself
+        return False
+
+
+def parameters(kernel: Any) -> dict[str, list[Any]]:
+    """Values of the parameters that matter here, those of kernels inside a sum or product included."""
+    found: dict[str, list[Any]] = {name: [] for name in ("activation", "depth", "dtype", "n_jobs", "readout")}
+    if hasattr(kernel, "get_params"):
+        for name, value in kernel.get_params().items():
+            found.get(name.rpartition("__")[2], []).append(value)
+    return found
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def parse_bytes(memory: Any) -> int:
+    """Bytes meant by a number, or by a text such as "1GB", "500 MB" or "2 GiB".
+
+    Examples
+    --------
+    >>> parse_bytes("1.5 GB"), parse_bytes("2GiB"), parse_bytes(4096)
+    (1500000000, 2147483648, 4096)
+    """
+    count = math.nan
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([kmgt]?)(i?)b?\s*", memory.lower())
+        if match and (match[2] or not match[3]):
+            unit = 1024 ** "kmgt".index(match[2]) * 1024 if match[3] else _UNITS[match[2]]
+            count = float(match[1]) * unit
+    elif isinstance(memory, (int, float, np.integer, np.floating)) and not isinstance(memory, bool):
+        count = float(memory)
+    if not 1 <= count < 2**63:
+        raise ValueError(f'memory must be a number of bytes or a text such as "1GB", not {memory!r}')
+    return int(count)

@@ -1,0 +1,277 @@
+"""`compute`: from a kernel and sequences to a `GramMatrix`, whatever its size, and on where an earlier run ended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .cluster import connected, run_on_cluster, tiles_to_share
+from .errors import GramStoreError, StoreFullError, name_tiles, say_bytes
+from .folder import DOCUMENT, StoreFolder, begin, commit, delete, read_document, resume
+from .layout import Tile, check_block, parse_bytes
+from .matrix import GramMatrix, open_store
+from .matrix import open as open_matrix
+from .progress import progress_bar
+from .stores import DiskStore, MemoryStore, TileStore, import_zarr
+from .work import Work, make_work
+
+Array = NDArray[Any]
+
+
+def compute(
+    kernel: Any,
+    X: Any,
+    Y: Any = None,
+    out: Any = None,
+    *,
+    kind: str = "ntk",
+    dtype: Any = None,
+    block: int | None = None,
+    memory: int | float | str = "1GB",
+    compress: str | None = None,
+    client: Any = None,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    overwrite: bool = False,
+) -> GramMatrix:
+    """Compute the Gram matrix of `kernel` tile by tile, into memory or onto disk.
+
+    On disk every finished tile is kept: after an interruption, a crash or a full disk the same call goes on from there.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function called as kernel(A) and kernel(A, B) with parts of X and Y. It gets arrays if X and
+        Y are arrays, a `SequenceBatch` otherwise.
+    X, Y : sequences, see `rntk.sequences.as_batch`. Without Y the matrix is symmetric, and only tiles on and above the
+        diagonal are computed and kept.
+    out : None for memory; a name that ends in .gram for a folder with a file that is mapped, in .zarr for a zarr array.
+    kind : "ntk" for kernel(X), "nngp" for kernel.nngp(X).
+    dtype : "float32" or "float64", for kernel and result; None is that of the kernel.
+    block : sequences per side of a tile. None is that of the store where there is one; otherwise it is chosen so that
+        everything fits into `memory` and a tile takes a second or so.
+    memory : bytes, or a text such as "1GB", for what is held beside X and Y: tiles at work, and the result if `out` is
+        None.
+    compress : None or "zstd", for .zarr. Kernel values hardly compress.
+    client : a `dask.distributed.Client`, or the address of a scheduler: its workers compute the tiles, one thread each,
+        and this process writes them. The numbers are the same.
+    n_jobs : threads; None is what the kernel says.
+    progress : None shows a bar on a terminal after two seconds; True always; False never.
+    overwrite : delete a store that holds another matrix.
+
+    Returns
+    -------
+    GramMatrix : complete.
+
+    Raises
+    ------
+    GramStoreError : `out` holds another matrix (the message says what differs), or something else.
+    StoreFullError : the disk is full; what is finished is kept.
+    KernelOverflowError : a value is too large; `sequence` is its index in X, or in Y.
+    ClusterError : the cluster of `client` is gone, or its workers die; what is finished is kept.
+    ValueError : the matrix doesn't fit into `memory`, or an argument makes no sense.
+
+    Warns
+    -----
+    RuntimeWarning : tiles in the store were damaged; they are computed anew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rntk import RNTK
+    >>> from rntk.gram import compute
+    >>> X = np.random.default_rng(0).standard_normal((50, 20))
+    >>> K = compute(RNTK(), X, block=20)
+    >>> K
+    GramMatrix(50 x 50, float64, in memory)
+    >>> bool(np.allclose(K @ np.ones(50), RNTK()(X).sum(axis=1)))
+    True
+    """
+    budget = parse_bytes(memory)
+    work = make_work(kernel, X, Y, kind, dtype, n_jobs)
+    target = _check_target(out, compress)
+    with connected(client) as cluster:
+        tiles = tiles_to_share(cluster)
+        store: TileStore
+        if target is None:
+            store = _begin_in_memory(work, block, budget, tiles)
+        else:
+            store = _open_or_begin(work, target, block, budget, tiles, compress, overwrite)
+        try:
+            _fill(store, work, cluster, budget, progress)
+        finally:
+            store.close()
+    return GramMatrix(store) if target is None else open_matrix(target)
+
+
+def _check_target(out: Any, compress: str | None) -> Path | None:
+    if compress not in (None, "zstd"):
+        raise ValueError(f'compress must be None or "zstd", not {compress!r}')
+    if out is not None and not isinstance(out, (str, os.PathLike)):
+        raise TypeError(f"out must be None or a path, not {type(out).__name__}")
+    target = None if out is None else Path(os.fsdecode(out))
+    if target is not None and target.suffix not in (".gram", ".zarr"):
+        raise ValueError(f"out must be None or a name that ends in .gram or .zarr, not {str(target)!r}")
+    if compress is not None and (target is None or target.suffix != ".zarr"):
+        raise ValueError("only .zarr stores are compressed")
+    if target is not None and target.suffix == ".zarr":
+        import_zarr()
+    return target
+
+
+def _begin_in_memory(work: Work, block: int | None, budget: int, tiles: int) -> MemoryStore:
+    """A store for a matrix that fits, with the tiles at work beside it."""
+    n = len(work.X)
+    needed = (n * (n + 1) // 2 if work.Y is None else n * len(work.Y)) * work.dtype.itemsize
+    if needed >= budget:
+        raise ValueError(
+            f"the Gram matrix takes {say_bytes(needed)}, and memory is {say_bytes(budget)}; pass "
+            'out="name.gram" to have it on disk, or more memory'
+        )
+    return MemoryStore(work.layout(block, budget - needed, tiles), work.dtype)
+
+
+def _open_or_begin(
+    work: Work,
+    target: Path,
+    block: int | None,
+    budget: int,
+    tiles: int,
+    compress: str | None,
+    overwrite: bool,
+) -> DiskStore:
+    """The store of an earlier run of the same matrix, or a new one."""
+    identity = work.identity()
+    if (target / DOCUMENT).exists():
+        try:
+            if block is None:
+                there = check_block(read_document(target)["identity"]["block"])
+            else:
+                there = check_block(block)
+            folder = resume(target, {**identity, "block": there})
+            with _closing_on_error(folder):
+                work.layout(there, budget)  # raises if it doesn't fit
+                return open_store(folder)
+        except GramStoreError:
+            if not overwrite:
+                raise
+            delete(target)
+    layout = work.layout(block, budget, tiles)
+    document = {
+        "identity": {**identity, "block": layout.block},
+        "shape": layout.shape,
+        "symmetric": layout.symmetric,
+        "target": target.suffix[1:],
+        "compress": compress,
+    }
+    folder = begin(target, document)
+    with _closing_on_error(folder):
+        store = open_store(folder)
+        commit(folder)
+        return store
+
+
+@contextmanager
+def _closing_on_error(folder: StoreFolder) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        folder.close()
+        raise
+
+
+def _fill(store: TileStore, work: Work, client: Any, budget: int, progress: bool | None) -> None:
+    """Compute the tiles that are missing or damaged."""
+    layout = store.layout
+    kept = [tile for tile in layout if store.is_done(tile)]
+    damaged = [tile for tile in kept if not store.check(tile)]
+    if damaged:
+        warnings.warn(
+            f"{name_tiles(damaged)} of {store.path} changed after being written; computed anew",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    fine = set(kept) - set(damaged)
+    missing = [tile for tile in layout if tile not in fine]
+    if not missing:
+        return
+    _check_room(store, missing)
+    with progress_bar("Gram matrix", layout.numbers(), progress) as advance:
+        advance(layout.numbers() - sum(map(layout.numbers, missing)))
+
+        def keep(tile: Tile, values: Array) -> None:
+            store.write(tile, values)
+            advance(layout.numbers(tile))
+
+        with _writer(store, missing, keep) as put:
+            if client is None:
+                for tile in missing:
+                    put(tile, work.compute(layout, tile))
+            else:
+                run_on_cluster(client, work, layout, missing, put, budget)
+
+
+def _check_room(store: TileStore, missing: list[Tile]) -> None:
+    """Stop before the work, not in the middle of it, if there is no room for the result."""
+    if not isinstance(store, DiskStore) or store.folder.document["compress"] is not None:
+        return
+    needed = sum(map(store.layout.numbers, missing)) * store.dtype.itemsize
+    usage = shutil.disk_usage(store.folder.path)
+    if usage.total > 0 and usage.free < needed:
+        raise StoreFullError(store.path, len(store.layout) - len(missing), len(store.layout), needed, usage.free)
+
+
+@contextmanager
+def _writer(
+    store: TileStore, missing: list[Tile], keep: Callable[[Tile, Array], None]
+) -> Iterator[Callable[[Tile, Array], None]]:
+    """A function that hands tiles to a thread which keeps them, while the next one is computed.
+
+    One tile may wait. An error of the thread comes out of the next call, or at the end.
+    """
+    waiting: Queue[tuple[Tile, Array] | None] = Queue(maxsize=1)
+    left = set(missing)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        while (item := waiting.get()) is not None:
+            if errors:
+                continue  # take what comes, so that nobody waits for room in the queue
+            try:
+                keep(*item)
+                left.discard(item[0])
+            except BaseException as error:
+                errors.append(error)
+
+    def complain() -> None:
+        if not errors:
+            return
+        error = errors[0]
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+            needed = sum(map(store.layout.numbers, left)) * store.dtype.itemsize
+            free = 0 if store.path is None else shutil.disk_usage(store.path).free
+            raise StoreFullError(store.path, len(store.layout) - len(left), len(store.layout), needed, free) from error
+        raise error
+
+    def put(tile: Tile, values: Array) -> None:
+        complain()
+        waiting.put((tile, values))
+
+    thread = threading.Thread(target=work, name="rntk-writer", daemon=True)
+    thread.start()
+    try:
+        yield put
+    finally:
+        # Also after an error or an interrupt: what is computed is kept.
+        waiting.put(None)
+        thread.join()
+    complain()

@@ -1,0 +1,231 @@
+"""Where tiles are kept: in memory, in a file that is mapped, or in zarr.
+
+All three offer the same: `done` (which tiles are there), `write`, `read`. On disk a tile is complete or absent: its
+numbers are written first, then its checksum. Whenever the process ends, an entry in the index means that the tile it
+stands for was written as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from abc import ABC, abstractmethod
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import DamagedTileError, GramStoreError
+from .folder import INDEX, StoreFolder, write_at
+from .layout import Layout, Tile
+
+Array = NDArray[Any]
+
+
+class TileStore(ABC):
+    """Tiles of one matrix.
+
+    Attributes
+    ----------
+    layout : how the matrix is cut.
+    dtype : of its values.
+    path : where it is, None in memory.
+    """
+
+    path: Path | None = None
+
+    def __init__(self, layout: Layout, dtype: np.dtype[Any]) -> None:
+        self.layout = layout
+        self.dtype = dtype
+
+    @abstractmethod
+    def is_done(self, tile: Tile) -> bool:
+        """Whether the tile is there."""
+
+    @abstractmethod
+    def write(self, tile: Tile, values: Array) -> None:
+        """Keep a tile; on disk, so that it is complete or absent whatever happens."""
+
+    @abstractmethod
+    def read(self, tile: Tile) -> Array:
+        """A tile that is there; not to be written to."""
+
+    def check(self, tile: Tile) -> bool:
+        """Whether the tile is what was written, read anew."""
+        return True
+
+    def close(self) -> None:  # noqa: B027  most stores have nothing to close
+        """End writing."""
+
+
+class MemoryStore(TileStore):
+    """Tiles in memory."""
+
+    def __init__(self, layout: Layout, dtype: np.dtype[Any]) -> None:
+        super().__init__(layout, dtype)
+        self._tiles: dict[Tile, Array] = {}
+
+    def is_done(self, tile: Tile) -> bool:
+        return tile in self._tiles
+
+    def write(self, tile: Tile, values: Array) -> None:
+        kept = values.view()
+        kept.setflags(write=False)
+        self._tiles[tile] = kept
+
+    def read(self, tile: Tile) -> Array:
+        return self._tiles[tile]
+
+
+class DiskStore(TileStore):
+    """Tiles in a folder, with an index of checksums. Subclasses put the numbers where they belong.
+
+    The index has 8 bytes per tile: CRC-32 of its numbers, and a seal over that, the tile and the matrix, by which an
+    entry that was cut or changed is told from a good one. Zeros mean that the tile is absent.
+    """
+
+    def __init__(self, folder: StoreFolder, layout: Layout, dtype: np.dtype[Any]) -> None:
+        super().__init__(layout, dtype)
+        self.folder = folder
+        self.path = folder.path
+        self._salt = folder.salt
+        self._entries = np.zeros((len(layout), 2), dtype="<u4")
+        content = np.frombuffer((self.path / INDEX).read_bytes()[: self._entries.nbytes], dtype=np.uint8)
+        self._entries.reshape(-1).view(np.uint8)[: content.size] = content
+        #: Tiles whose checksum was found right since the store was opened.
+        self._checked: set[Tile] = set()
+
+    def is_done(self, tile: Tile) -> bool:
+        return bool(self._entries[self.layout.slot(tile)].any())
+
+    def write(self, tile: Tile, values: Array) -> None:
+        checksum = zlib.crc32(values.data)
+        self._put(tile, values)
+        slot = self.layout.slot(tile)
+        entry = np.array([checksum, self._seal(slot, checksum)], dtype="<u4")
+        write_at(self.folder.index, entry.tobytes(), slot * entry.nbytes)
+        self._entries[slot] = entry
+
+    def read(self, tile: Tile) -> Array:
+        if not self.is_done(tile):
+            raise GramStoreError(
+                f"tile {tile} of {self.path} isn't computed yet; the rntk.gram.compute call that began goes on there"
+            )
+        if tile not in self._checked and not self.check(tile):
+            raise DamagedTileError(self.path, [tile])
+        return self._get(tile)
+
+    def check(self, tile: Tile) -> bool:
+        slot = self.layout.slot(tile)
+        checksum, seal = (int(part) for part in self._entries[slot])
+        fine = seal == self._seal(slot, checksum)
+        if fine:
+            try:
+                fine = zlib.crc32(np.ascontiguousarray(self._get(tile)).data) == checksum
+            except MemoryError:
+                raise
+            except Exception:  # a chunk of zarr that can't be decoded fails in many ways
+                fine = False
+        (self._checked.add if fine else self._checked.discard)(tile)
+        return fine
+
+    def close(self) -> None:
+        # Nothing is forced to the disk: what a loss of power takes away, the checksums tell.
+        self.folder.close()
+
+    def _seal(self, slot: int, checksum: int) -> int:
+        # Never zero, so that no entry looks absent.
+        return zlib.crc32(self._salt + slot.to_bytes(8, "little") + checksum.to_bytes(4, "little")) or 1
+
+    @abstractmethod
+    def _put(self, tile: Tile, values: Array) -> None: ...
+
+    @abstractmethod
+    def _get(self, tile: Tile) -> Array: ...
+
+
+class MappedStore(DiskStore):
+    """Tiles one after another in one file, row of tiles by row of tiles; read through a map of memory.
+
+    Written by `os.pwrite`: through a map, a full disk would end the process by a signal. The file is sparse: tiles to
+    come take no room yet.
+    """
+
+    NAME = "tiles.bin"
+
+    def __init__(self, folder: StoreFolder, layout: Layout, dtype: np.dtype[Any]) -> None:
+        super().__init__(folder, layout, dtype)
+        self._file = folder.path / self.NAME
+        size = layout.numbers() * dtype.itemsize
+        if folder.writable:
+            self._descriptor = folder.open_file(self.NAME)
+            if os.fstat(self._descriptor).st_size != size:
+                os.ftruncate(self._descriptor, size)
+        else:
+            found = self._file.stat().st_size if self._file.exists() else 0
+            if found != size:
+                raise GramStoreError(f"{self._file} has {found} bytes, not the {size} of this matrix")
+
+    def _put(self, tile: Tile, values: Array) -> None:
+        write_at(self._descriptor, values.data.cast("B"), self.layout.start(tile) * self.dtype.itemsize)
+
+    def _get(self, tile: Tile) -> Array:
+        # One map per tile: mapped as a whole, every page read would count as memory of this process.
+        start = self.layout.start(tile) * self.dtype.itemsize
+        mapped = np.memmap(self._file, self.dtype, mode="r", offset=start, shape=self.layout.tile_shape(tile))
+        return np.asarray(mapped)
+
+
+class ZarrStore(DiskStore):
+    """Tiles as chunks of one zarr array, which other programs read too; absent tiles and the mirror image are NaN."""
+
+    def __init__(self, folder: StoreFolder, layout: Layout, dtype: np.dtype[Any], compress: str | None = None) -> None:
+        super().__init__(folder, layout, dtype)
+        zarr = import_zarr()
+        if folder.writable and not (folder.path / "zarr.json").exists():
+            compressors = {None: None, "zstd": zarr.codecs.ZstdCodec(level=1)}[compress]
+            zarr.create_array(
+                str(folder.path),
+                shape=layout.shape,
+                chunks=layout.tile_shape((0, 0)),
+                dtype=dtype,
+                compressors=compressors,
+                fill_value=np.nan,
+                attributes={"symmetric": layout.symmetric},
+                config={"write_empty_chunks": True},  # without a look at every number whether it is NaN
+            )
+        if folder.writable:
+            for leftover in folder.path.glob("c/*/*.partial"):  # of a run that was killed
+                leftover.unlink(missing_ok=True)
+        self._array = zarr.open_array(
+            str(folder.path), mode="r+" if folder.writable else "r", config={"write_empty_chunks": True}
+        )
+
+    def _where(self, tile: Tile) -> tuple[slice, slice]:
+        return self.layout.rows(tile[0]), self.layout.columns(tile[1])
+
+    def _put(self, tile: Tile, values: Array) -> None:
+        self._array[self._where(tile)] = values
+
+    def _get(self, tile: Tile) -> Array:
+        values = np.ascontiguousarray(self._array[self._where(tile)])
+        values.setflags(write=False)
+        return values
+
+
+def import_zarr() -> Any:
+    """The zarr package, or what to do about its absence."""
+    try:
+        zarr = import_module("zarr")
+        import_module("zarr.codecs")
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            f'stores named .zarr need zarr, which can\'t be imported ({error}): pip install "rntk[distributed]"; '
+            "those named .gram need nothing",
+            name="zarr",
+        ) from None
+    if not hasattr(zarr, "create_array"):
+        raise ModuleNotFoundError(f"stores named .zarr need zarr 3, and this is {zarr.__version__}", name="zarr")
+    return zarr

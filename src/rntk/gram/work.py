@@ -1,0 +1,157 @@
+"""The work behind a matrix: what it takes to compute any tile of it, here or in another process."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import KernelOverflowError
+from ..sequences import SequenceBatch, as_batch
+from ..threads import count_threads
+from .identity import describe, digest_batch
+from .layout import Layout, Tile, make_layout, parameters
+
+Array = NDArray[Any]
+KINDS = ("ntk", "nngp")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Kernel and sequences of one Gram matrix.
+
+    Attributes
+    ----------
+    kernel : called as kernel(A) on the diagonal and kernel(A, B) elsewhere; for `kind` "nngp" its method of that name.
+    X, Y : the sequences; Y is None for a symmetric matrix.
+    as_arrays : hand the kernel arrays rather than batches, because arrays were given.
+    """
+
+    kernel: Any
+    X: SequenceBatch
+    Y: SequenceBatch | None
+    kind: str
+    dtype: np.dtype[Any]
+    as_arrays: bool
+
+    def layout(self, block: int | None, memory: int, tiles: int = 0) -> Layout:
+        """How the matrix is cut; into `tiles` at least, if that makes them not too small."""
+        # A kernel without a dtype of its own computes in double precision, whatever is kept.
+        itemsize = self.dtype.itemsize if parameters(self.kernel)["dtype"] else 8
+        return make_layout(self.kernel, self.X, self.Y, block, memory, itemsize, tiles)
+
+    def identity(self) -> dict[str, Any]:
+        """What tells this matrix from others, as JSON; the block is added by the store."""
+        from ..version import __version__
+
+        return {
+            "X": digest_batch(self.X),
+            "Y": None if self.Y is None else digest_batch(self.Y),
+            "kernel": describe(self.kernel),
+            "kind": self.kind,
+            "dtype": self.dtype.name,
+            "rntk": __version__,
+        }
+
+    def compute(self, layout: Layout, tile: Tile) -> Array:
+        """The kernel values of a tile."""
+        i, j = tile
+        rows, columns = layout.rows(i), layout.columns(j)
+        evaluate = self.kernel if self.kind == "ntk" else self.kernel.nngp
+        try:
+            if self.Y is None and i == j:
+                values = evaluate(self._take(self.X, rows))
+            else:
+                values = evaluate(self._take(self.X, rows), self._take(self.X if self.Y is None else self.Y, columns))
+        except KernelOverflowError as error:
+            raise _rename(error, rows.start, columns.start, self.Y is None) from None
+        return self._check(values, layout, tile)
+
+    def _take(self, batch: SequenceBatch, part: slice) -> Any:
+        taken = batch.take(np.arange(part.start, part.stop))
+        if not self.as_arrays:
+            return taken
+        n, m = len(taken), taken.n_channels
+        return taken.values.reshape((n, -1) if m == 1 else (n, -1, m))
+
+    def _check(self, values: Any, layout: Layout, tile: Tile) -> Array:
+        """The values in the form in which tiles are kept, or what is wrong with them."""
+        found, shape = np.asarray(values), layout.tile_shape(tile)
+        if found.shape != shape or found.dtype.kind not in "fiu":
+            raise ValueError(
+                f"the kernel of {shape[0]} and {shape[1]} sequences must be a real array of shape {shape}, and is one "
+                f"of shape {found.shape} and dtype {found.dtype}"
+            )
+        with np.errstate(over="ignore"):  # reported just below
+            kept: Array = np.ascontiguousarray(found, dtype=self.dtype)
+        finite = np.isfinite(kept)
+        if not finite.all():
+            a, b = np.argwhere(~finite)[0]
+            row, column = layout.rows(tile[0]).start + a, layout.columns(tile[1]).start + b
+            raise ValueError(f"the kernel of sequences {row} and {column} is {kept[a, b]} in {self.dtype}")
+        return kept
+
+
+def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | None = None) -> Work:
+    """Check what `rntk.gram.compute` was given. The caller's kernel stays as it is."""
+    if not callable(kernel):
+        raise TypeError(f"kernel must be a kernel or a function of two batches of sequences, not {kernel!r}")
+    if kind not in KINDS:
+        raise ValueError(f'kind must be "ntk" or "nngp", not {kind!r}')
+    if kind == "nngp" and not callable(getattr(kernel, "nngp", None)):
+        raise ValueError(f'kind="nngp" is for kernels of networks; {describe_briefly(kernel)} has no nngp kernel')
+    if "sequence" in parameters(kernel)["readout"]:
+        raise ValueError(
+            'readout="sequence" has one row per step of every sequence, and tiles have one per sequence; take readout '
+            '"last" or "mean", or call the kernel itself'
+        )
+    if dtype is None:
+        dtype = np.result_type(*(parameters(kernel)["dtype"] or ["float64"]))
+    try:
+        kept: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        kept = np.dtype(object)
+    if kept not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64, not {dtype!r}")
+    kernel = with_settings(kernel, dtype=kept.name, progress=False)
+    if n_jobs is not None:
+        count_threads(n_jobs)
+        if not parameters(kernel)["n_jobs"]:
+            raise ValueError(f"n_jobs={n_jobs} has no effect: {describe_briefly(kernel)} has no threads of its own")
+        kernel = with_settings(kernel, n_jobs=n_jobs)
+    as_arrays = all(isinstance(each, np.ndarray) and each.dtype != object for each in (X, *(() if Y is None else (Y,))))
+    left = as_batch(X, name="X")
+    right = None if Y is None else as_batch(Y, name="Y")
+    if right is not None and right.n_channels != left.n_channels:
+        raise ValueError(f"X has {left.n_channels} channels and Y has {right.n_channels}; they must agree")
+    return Work(kernel, left, right, kind, kept, as_arrays)
+
+
+def with_settings(kernel: Any, **settings: Any) -> Any:
+    """A copy of the kernel, or of the kernels it is made of, with those of the settings that they have."""
+    if not (hasattr(kernel, "get_params") and hasattr(kernel, "set_params")):
+        return kernel
+    wanted = {
+        name: settings[name.rpartition("__")[2]] for name in kernel.get_params() if name.rpartition("__")[2] in settings
+    }
+    return copy.deepcopy(kernel).set_params(**wanted) if wanted else kernel
+
+
+def describe_briefly(kernel: Any) -> str:
+    """A kernel in a message."""
+    return str(getattr(kernel, "__name__", type(kernel).__name__))
+
+
+def _rename(error: KernelOverflowError, row: int, column: int, symmetric: bool) -> KernelOverflowError:
+    """The error with the sequence's index in all of X (or Y) instead of that in the tile."""
+    match = re.search(r"sequence (\d+)(?: of ([XY]))?", str(error))
+    if match is None:
+        return error
+    k = int(match[1]) + (column if match[2] == "Y" else row)
+    side = f" of {match[2]}" if match[2] and not symmetric else ""
+    message = f"{str(error)[: match.start()]}sequence {k}{side}{str(error)[match.end() :]}"
+    return KernelOverflowError(message, sequence=k)

@@ -1,0 +1,625 @@
+"""Gram matrices of any size: three places to keep them, going on after every kind of end, and refusals."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from typer.testing import CliRunner
+
+import killed_runs
+import rntk.gram
+from refusals import assert_one_line_refusal
+from rntk import RNTK, KernelOverflowError, SequenceError, as_batch
+from rntk.cli import app
+from rntk.gram import DamagedTileError, GramStoreError, StoreFullError, compute
+from rntk.gram.folder import INDEX
+from rntk.gram.layout import Layout, make_layout, parse_bytes, working_bytes
+from tolerances import TOLERANCE, relative_error
+
+try:
+    import zarr
+except ImportError:
+    zarr = None
+
+needs_zarr = pytest.mark.skipif(zarr is None, reason='.zarr stores need zarr: pip install "rntk[distributed]"')
+TARGETS = [None, "K.gram", pytest.param("K.zarr", marks=needs_zarr)]
+ON_DISK = TARGETS[1:]
+
+
+def ragged(count: int, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((rng.integers(3, 9), 2)) for _ in range(count)]
+
+
+class Counting:
+    """A linear kernel of vectors that counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, A, B=None):
+        self.calls += 1
+        return A @ (A if B is None else B).T
+
+    def get_params(self, deep=True):
+        return {}
+
+
+def place(tmp_path: Path, target: str | None) -> Path | None:
+    return None if target is None else tmp_path / target
+
+
+# -- the same matrix everywhere --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_target_holds_the_matrix_of_the_kernel(tmp_path, target, dtype):
+    X, kernel = ragged(23), RNTK(sigma_h=0.5, sigma_b=0.2)
+    K = compute(kernel, X, out=place(tmp_path, target), dtype=dtype, block=7)
+    whole = RNTK(sigma_h=0.5, sigma_b=0.2, dtype=dtype)(X)
+    assert (K.shape, K.dtype, K.complete, K.symmetric) == ((23, 23), np.dtype(dtype), True, True)
+    assert relative_error(K.to_array(), whole) < TOLERANCE[np.dtype(dtype)]
+    # Bit for bit what the kernel says of each pair of blocks, wherever it is kept.
+    blocks = [X[a : a + 7] for a in range(0, 23, 7)]
+    cast = RNTK(sigma_h=0.5, sigma_b=0.2, dtype=dtype)
+    for i, j in K.tiles:
+        assert i <= j
+        np.testing.assert_array_equal(K.tile(i, j), cast(blocks[i]) if i == j else cast(blocks[i], blocks[j]))
+        np.testing.assert_array_equal(K.tile(j, i), K.tile(i, j).T)
+    assert len(K.tiles) == 10
+    assert kernel.dtype == "float64"  # the caller's kernel stays as it is
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_two_batches(tmp_path, target):
+    X, Y = ragged(11), ragged(17, seed=1)
+    K = compute(RNTK(), X, Y, out=place(tmp_path, target), block=6)
+    assert (K.shape, K.symmetric, len(K.tiles)) == ((11, 17), False, 6)
+    assert relative_error(K.to_array(), RNTK()(X, Y)) < 1e-12
+    v = np.random.default_rng(2).standard_normal((17, 3))
+    assert relative_error(K @ v, RNTK()(X, Y) @ v) < 1e-12
+
+
+def test_normalised_diagonals_and_the_other_kernel():
+    X = ragged(10)
+    K = compute(RNTK(normalize=True), X, block=4)
+    assert (np.diag(K.to_array()) == 1).all()
+    K = compute(RNTK(), X, kind="nngp", block=4)
+    assert relative_error(K.to_array(), RNTK().nngp(X)) < 1e-12
+
+
+def test_kernels_of_others_get_arrays_for_arrays():
+    X = np.random.default_rng(0).standard_normal((12, 5))
+    kernel = RBF(2.0) + WhiteKernel(0.1)
+    K = compute(kernel, X, block=5)
+    assert relative_error(K.to_array(), kernel(X)) < 1e-12
+    # A sum of kernels with a dtype inside.
+    K = compute(RNTK() + RNTK(sigma_w=1.0), X, block=5, dtype="float32", n_jobs=1)
+    assert K.dtype == np.float32
+    assert relative_error(K.to_array(), RNTK()(X) + RNTK(sigma_w=1.0)(X)) < 2e-5
+    seen = []
+    compute(
+        lambda A, B=None: seen.append(type(A).__name__) or np.zeros((len(A), len(A if B is None else B))), ragged(3)
+    )
+    assert seen == ["SequenceBatch"]
+
+
+# -- use without the whole in memory ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    X = np.random.default_rng(0).standard_normal((29, 4))
+    path = tmp_path_factory.mktemp("matrix") / "K.gram"
+    compute(Counting(), X, out=path, block=8)
+    return path, X @ X.T
+
+
+PARTS = [
+    slice(None),
+    slice(3, 21),
+    slice(None, None, -3),
+    slice(-5, None),
+    slice(9, 9),
+    [7, 0, 7, 28, -1],
+    np.arange(29) % 4 == 1,
+    np.array([], dtype=int),
+]
+
+
+@pytest.mark.parametrize("rows", PARTS, ids=range(len(PARTS)))
+def test_any_part_can_be_read(stored, rows):
+    path, K = stored
+    matrix = rntk.gram.open(path)
+    assert not (K - K.T).any()
+    for columns in PARTS:
+        np.testing.assert_allclose(matrix.read(rows, columns), K[rows][:, columns], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(matrix.read(columns=rows), K[:, rows], rtol=0, atol=1e-13)
+
+
+def test_products_stream_over_tiles(stored):
+    path, K = stored
+    matrix, rng = rntk.gram.open(path), np.random.default_rng(1)
+    for shape in ((29,), (29, 5)):
+        v = rng.standard_normal(shape)
+        np.testing.assert_allclose(matrix @ v, K @ v, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(matrix.matvec(v), matrix @ v)
+    assert (matrix @ np.arange(29)).dtype == np.float64
+    for wrong in (np.ones(28), np.ones((29, 2, 2)), 1.0, ["a"] * 29):
+        with pytest.raises(ValueError, match="v must be"):
+            matrix @ wrong
+
+
+def test_what_is_read_is_read_only_and_travels(stored):
+    path, K = stored
+    matrix = pickle.loads(pickle.dumps(rntk.gram.open(path)))
+    np.testing.assert_allclose(matrix.to_array(), K, rtol=0, atol=1e-13)
+    with pytest.raises(ValueError, match="read-only"):
+        matrix.tile(0, 0)[0, 0] = 1
+    memory = compute(Counting(), np.ones((3, 2)))
+    with pytest.raises(ValueError, match="read-only"):
+        memory.tile(0, 0)[0, 0] = 1
+    assert "29 x 29" in repr(matrix) and "in memory" in repr(memory)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda K: K.tile(4, 0), IndexError),
+        (lambda K: K.tile(-1, 0), IndexError),
+        (lambda K: K.read([29]), IndexError),
+        (lambda K: K.read([-30]), IndexError),
+        (lambda K: K.read(3), TypeError),
+        (lambda K: K.read([0.5]), TypeError),
+        (lambda K: K.read(np.ones(3, dtype=bool)), TypeError),
+    ],
+)
+def test_parts_that_are_not_there(stored, call, error):
+    with pytest.raises(error):
+        call(rntk.gram.open(stored[0]))
+
+
+@pytest.mark.parametrize(("shape", "block", "symmetric"), [((7, 7), 3, True), ((9, 9), 3, True), ((7, 5), 2, False)])
+def test_tiles_lie_side_by_side_and_cover_everything(shape, block, symmetric):
+    layout = Layout(shape, block, symmetric)
+    tiles = sorted(layout)
+    assert [layout.slot(tile) for tile in tiles] == list(range(len(layout)))
+    starts = np.cumsum([0, *(layout.numbers(tile) for tile in tiles)])
+    assert [layout.start(tile) for tile in tiles] == starts[:-1].tolist()
+    assert layout.numbers() == starts[-1]
+    covered = np.zeros(shape, dtype=int)
+    for i, j in tiles:
+        covered[layout.rows(i), layout.columns(j)] += 1
+    assert covered[np.triu_indices(*shape[:1], m=shape[1])].min() == covered.max() == 1
+
+
+# -- going on --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")
+@pytest.mark.parametrize("target", ON_DISK)
+def test_twenty_kills_leave_a_store_that_goes_on(tmp_path, target):
+    log, store = tmp_path / "log", tmp_path / target
+    done = subprocess.run(
+        [sys.executable, "-W", "error", killed_runs.__file__, str(store), "20"],
+        env={**os.environ, "RNTK_TEST_LOG": str(log)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["loaded"] == []  # `import rntk.gram` is light
+    # The undisturbed run, in this process.
+    os.environ["RNTK_TEST_LOG"] = str(log)
+    try:
+        whole = compute(killed_runs.slow_kernel, killed_runs.sequences(), block=killed_runs.BLOCK)
+    finally:
+        del os.environ["RNTK_TEST_LOG"]
+    assert report["digest"] == hashlib.sha256(whole.to_array().tobytes()).hexdigest()
+    layout = Layout((killed_runs.SEQUENCES,) * 2, killed_runs.BLOCK, True)
+    complete = [set(slots) for slots in report["before"]]
+    computed = [{layout.slot(tile) for tile in tiles} for tiles in report["computed"]]
+    for done, now in zip(complete, computed, strict=True):
+        assert not done & now  # nothing is computed twice
+    for earlier, later, now in zip(complete, complete[1:], computed, strict=False):
+        assert earlier <= later <= earlier | now  # nothing is lost again, and what is complete was computed
+    assert computed[-1] == set(range(len(layout))) - complete[-1]
+    assert len({len(done) for done in complete}) > 5  # kills fell on many moments
+    assert 0 < len(complete[-1]) < len(layout)
+
+
+@pytest.mark.parametrize("target", ON_DISK)
+def test_a_full_disk_is_one_clear_error_and_the_same_call_goes_on(tmp_path, monkeypatch, target):
+    X, path, kernel = np.random.default_rng(0).standard_normal((20, 3)), tmp_path / target, Counting()
+    writes, pwrite = [], os.pwrite
+
+    def full(descriptor, content, offset):
+        # Index entries have 8 bytes; the fifth one does not fit any more.
+        writes.append(len(content))
+        if writes.count(8) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return pwrite(descriptor, content[: max(1, len(content) // 2)], offset)  # halves: writes may be short
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(StoreFullError, match=r"no room for .* tiles are complete.*same call goes on") as caught:
+            compute(kernel, X, out=path, block=4)
+    assert caught.value.errno == errno.ENOSPC
+    matrix = rntk.gram.open(path)
+    assert not matrix.complete
+    done = [tile for tile in matrix.tiles if matrix._store.is_done(tile)]
+    assert f"{len(done)} of 15 tiles" in str(caught.value)
+    missing = next(tile for tile in matrix.tiles if tile not in done)
+    with pytest.raises(GramStoreError, match="isn't computed yet"):
+        matrix.tile(*missing)
+    kernel.calls = 0
+    np.testing.assert_allclose(compute(kernel, X, out=path, block=4).to_array(), X @ X.T, atol=1e-13)
+    assert kernel.calls == 15 - len(done)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_no_room_is_noticed_before_the_work(tmp_path, monkeypatch):
+    kernel = Counting()
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: namedtuple("usage", "total used free")(1e9, 1e9, 100))
+    with pytest.raises(StoreFullError, match="0 of 1 tiles are complete, the others need 128 bytes, and 100 bytes"):
+        compute(kernel, np.ones((4, 3)), out=tmp_path / "K.gram")
+    assert kernel.calls == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts a small disk")
+@pytest.mark.parametrize("target", ON_DISK)
+def test_a_disk_that_is_really_full(tmp_path, monkeypatch, target):
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], capture_output=True).returncode:
+        pytest.skip("tmpfs can't be mounted here")
+    try:
+        usage = shutil.disk_usage
+        # Room at first sight, as under a quota.
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(path)._replace(free=10**9))
+        X = np.random.default_rng(0).standard_normal((600, 3))
+        with pytest.raises(StoreFullError, match="1 GB are free"):
+            compute(Counting(), X, out=small / target, block=100)
+        matrix = rntk.gram.open(small / target)
+        matrix.verify()
+        assert 5 < sum(map(matrix._store.is_done, matrix.tiles)) < 21
+        assert subprocess.run(["mount", "-o", "remount,size=8m", small], capture_output=True).returncode == 0
+        np.testing.assert_allclose(compute(Counting(), X, out=small / target).to_array(), X @ X.T, atol=1e-12)
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("target", ON_DISK)
+@pytest.mark.parametrize("where", ["numbers", "index"])
+def test_a_flipped_bit_is_found_and_mended(tmp_path, target, where):
+    X, path, kernel = np.random.default_rng(0).standard_normal((20, 3)), tmp_path / target, Counting()
+    K = compute(kernel, X, out=path, block=8).to_array()
+    slot = Layout((20, 20), 8, True).slot((0, 2))
+    if where == "index":
+        flip(path / INDEX, 8 * slot + 1)
+    elif target == "K.gram":
+        flip(path / "tiles.bin", 8 * (Layout((20, 20), 8, True).start((0, 2)) + 5))
+    else:
+        flip(path / "c" / "0" / "2", 8 * 17)
+    matrix = rntk.gram.open(path)
+    matrix.tile(0, 1)
+    with pytest.raises(DamagedTileError, match=r"tile \(0, 2\) of .*checksum") as caught:
+        matrix.tile(2, 0)
+    assert caught.value.tiles == ((0, 2),)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    for use in (matrix.verify, matrix.to_array, lambda: matrix @ np.ones(20)):
+        with pytest.raises(DamagedTileError):
+            use()
+    kernel.calls = 0
+    with pytest.warns(RuntimeWarning, match=r"tile \(0, 2\) of .* computed anew"):
+        mended = compute(kernel, X, out=path)
+    assert kernel.calls == 1
+    np.testing.assert_array_equal(mended.to_array(), K)
+    mended.verify()
+
+
+def test_other_damage(tmp_path):
+    X, path = np.random.default_rng(0).standard_normal((20, 3)), tmp_path / "K.gram"
+    K = compute(Counting(), X, out=path, block=8).to_array()
+    # Cut short: to be opened by `compute` only, which computes what is gone.
+    with (path / "tiles.bin").open("r+b") as stream:
+        stream.truncate(1500)
+    with pytest.raises(GramStoreError, match="has 1500 bytes, not the 2176"):
+        rntk.gram.open(path)
+    with pytest.warns(RuntimeWarning, match="tile"):
+        np.testing.assert_array_equal(compute(Counting(), X, out=path).to_array(), K)
+    (path / "tiles.bin").unlink()
+    with pytest.raises(GramStoreError, match="has 0 bytes"):
+        rntk.gram.open(path)
+    document = (path / "matrix.json").read_text()
+    for damaged in (document.replace('"block": 8', '"block": 9'), document[:50], "[]"):
+        (path / "matrix.json").write_text(damaged)
+        with pytest.raises(GramStoreError, match=r"matrix\.json"):
+            rntk.gram.open(path)
+        with pytest.raises(GramStoreError, match=r"matrix\.json"):
+            compute(Counting(), X, out=path)
+    np.testing.assert_array_equal(compute(Counting(), X, out=path, block=8, overwrite=True).to_array(), K)
+
+
+# -- which matrix it is ----------------------------------------------------------------------------------------------
+
+
+def test_a_store_of_something_else_is_refused(tmp_path):
+    X, path = ragged(9), tmp_path / "K.gram"
+    compute(RNTK(), X, out=path, block=4)
+    changed = ragged(9)
+    changed[3][0, 0] += 1e-9
+    for arguments, options, difference in [
+        ((RNTK(sigma_w=1.0), X), {}, "kernel.sigma_w is 1.414"),
+        ((RNTK(activation="erf"), X), {}, "kernel.activation is relu there and erf here"),
+        ((RNTK() + RNTK(), X), {}, "kernel.class"),
+        ((RNTK(), changed), {}, "X is"),
+        ((RNTK(), X, X), {}, "Y is null there"),
+        ((RNTK(), X), {"kind": "nngp"}, "kind is ntk there and nngp here"),
+        ((RNTK(), X), {"dtype": "float32"}, "dtype is float64 there and float32 here"),
+        ((RNTK(), X), {"block": 5}, "block is 4 there and 5 here"),
+    ]:
+        with pytest.raises(GramStoreError, match="holds another Gram matrix") as caught:
+            compute(*arguments, out=path, **options)
+        assert difference in str(caught.value), caught.value
+    # What changes no number is no difference; neither is the form in which sequences come.
+    before = (path / "matrix.json").read_bytes()
+    same = RNTK(n_jobs=1, progress=False, sigma_w_bounds="fixed")
+    compute(same, as_batch(X), out=path, memory="50MB", n_jobs=2, overwrite=True)
+    assert (path / "matrix.json").read_bytes() == before
+    K = compute(RNTK(sigma_w=1.0), X, out=path, overwrite=True)
+    assert relative_error(K.to_array(), RNTK(sigma_w=1.0)(X)) < 1e-12
+
+
+def test_functions_are_known_by_their_code(tmp_path):
+    X, path = np.ones((4, 2)), tmp_path / "K.gram"
+
+    def make(power, sign=1):
+        return lambda A, B=None: sign * (A @ (A if B is None else B).T) ** power
+
+    compute(make(2), X, out=path)
+    compute(make(2), X, out=path)
+    for other in (make(3), make(2, -1), lambda A, B=None: A @ (A if B is None else B).T + 1):
+        with pytest.raises(GramStoreError, match="kernel"):
+            compute(other, X, out=path)
+
+    class Opaque:
+        def __init__(self):
+            self.lock = open(os.devnull)  # noqa: SIM115  something without a pickle
+
+        def __call__(self, A, B=None):
+            return A @ (A if B is None else B).T
+
+    opaque = Opaque()
+    with pytest.raises(ValueError, match="must recognise its kernel"):
+        compute(opaque, X, out=tmp_path / "other.gram")
+    assert compute(opaque, X).complete
+    opaque.lock.close()
+
+
+def test_only_stores_are_replaced(tmp_path):
+    (tmp_path / "mine.gram").mkdir()
+    (tmp_path / "mine.gram" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file.gram").write_text("more work")
+    X = np.ones((3, 2))
+    for name, reason in [("mine.gram", "other things in it"), ("file.gram", "is a file"), ("no/K.gram", "no folder")]:
+        for overwrite in (False, True):
+            with pytest.raises(GramStoreError, match=reason):
+                compute(Counting(), X, out=tmp_path / name, overwrite=overwrite)
+    assert (tmp_path / "mine.gram" / "thesis.tex").read_text() == "years of work"
+    for name in ("mine.gram", "file.gram", "none.gram"):
+        with pytest.raises(GramStoreError, match="is no stored Gram matrix"):
+            rntk.gram.open(tmp_path / name)
+
+
+def test_one_run_at_a_time(tmp_path):
+    pytest.importorskip("fcntl", reason="locks are POSIX's")
+    X, path = np.ones((6, 2)), tmp_path / "K.gram"
+
+    def kernel(A, B=None):
+        with pytest.raises(GramStoreError, match="another run writes"):
+            compute(Counting(), X, out=path, overwrite=True)
+        return A @ A.T
+
+    compute(kernel, X, out=path)
+    assert compute(Counting(), X, out=path, overwrite=True).complete  # the lock is gone with the run
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_follow_the_memory():
+    batch = as_batch(np.zeros((20_000, 100), dtype="float32"))
+    for kernel, memory, itemsize in [
+        (RNTK(), 10**9, 4),
+        (RNTK(), 10**8, 8),
+        (RNTK(depth=3), 10**7, 8),
+        (RNTK(activation="tanh"), 10**9, 8),
+    ]:
+        layout = make_layout(kernel, batch, None, None, memory, itemsize)
+        assert working_bytes(kernel, (batch,), layout.block, itemsize) <= memory
+    assert make_layout(RNTK(), batch, None, None, 10**9, 4).block == 2000
+    assert make_layout(RNTK(readout="mean"), batch, None, None, 10**9, 4).block < 400
+    assert make_layout(RNTK(), as_batch(np.zeros((30, 5))), None, None, 10**9, 8).block == 30
+    # For workers there are tiles enough, as long as they don't get tiny.
+    assert len(make_layout(RNTK(), batch, None, None, 10**9, 4, tiles=200)) >= 200
+    assert make_layout(RNTK(), as_batch(np.zeros((1000, 5))), None, None, 10**9, 8, tiles=10**6).block == 256
+
+
+def test_what_does_not_fit_is_refused():
+    X = np.zeros((300, 3))
+    with pytest.raises(ValueError, match=r"takes 361 kB, and memory is 300 kB; pass out=\"name.gram\""):
+        compute(Counting(), X, memory="300kB", block=20)
+    with pytest.raises(ValueError, match=r"block=300 sequences need about .*, and memory leaves 639 kB"):
+        compute(Counting(), X, memory=1e6, block=300)
+    with pytest.raises(ValueError, match=r"tiles of 16 sequences need about .*, and memory leaves 8.8 kB"):
+        compute(Counting(), X, memory="370kB")
+    with pytest.raises(ValueError, match="tiles; take a larger one"):
+        make_layout(Counting(), as_batch(np.zeros((20_000, 1))), None, 10, 10**9, 8)
+
+
+def test_sizes_in_words():
+    assert parse_bytes("1GB") == 10**9
+    assert parse_bytes(" 1.5 gib ") == 3 * 2**29
+    assert parse_bytes("700") == parse_bytes(700.0) == parse_bytes("700 B") == 700
+    for wrong in ("lots", "", "GB", "-1GB", "1ib", 0, -3, float("nan"), float("inf"), True, None, [1], "1e400"):
+        with pytest.raises(ValueError, match="memory must be"):
+            parse_bytes(wrong)
+
+
+# -- what else can go wrong ------------------------------------------------------------------------------------------
+
+
+def test_an_overflow_names_the_sequence_of_the_whole():
+    X = [np.ones(5) for _ in range(20)]
+    X[13] = np.ones(5) * 1e20
+    with pytest.raises(KernelOverflowError, match=r"kernel of sequence 13 \(length 5\)") as caught:
+        compute(RNTK(dtype="float32"), X, block=4)
+    assert caught.value.sequence == 13
+    Y = [np.ones(5) for _ in range(6)]
+    for arguments, name in (((X, Y), "X"), ((Y, X), "Y")):
+        X[13] = np.ones(5) * 1e39
+        with pytest.raises(KernelOverflowError, match=rf"kernel of sequence 13 of {name} ") as caught:
+            compute(RNTK(dtype="float32"), *arguments, block=4)
+        assert caught.value.sequence == 13
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda A, B=None: np.zeros((2, 2)), r"must be a real array of shape \(5, 5\), and is one of shape \(2, 2\)"),
+        (lambda A, B=None: np.full((5, 5), "a"), "must be a real array"),
+        (lambda A, B=None: np.full((5, 5), np.nan), "sequences 0 and 0 is nan"),
+        (lambda A, B=None: np.full((5, 5), 1e39), "is inf in float32"),
+    ],
+)
+def test_results_that_are_no_kernel(tmp_path, kernel, message):
+    with pytest.raises(ValueError, match=message):
+        compute(kernel, np.ones((5, 2)), out=tmp_path / "K.gram", dtype="float32")
+    assert not rntk.gram.open(tmp_path / "K.gram").complete
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"kernel": "rbf"}, TypeError, "kernel must be"),
+        ({"kernel": RNTK(readout="sequence")}, ValueError, 'readout="sequence" has one row per step'),
+        ({"kernel": RNTK() * RNTK(readout="sequence")}, ValueError, 'readout="sequence"'),
+        ({"kernel": RNTK(dtype="int8")}, ValueError, "dtype must be"),
+        ({"kernel": Counting(), "kind": "nngp"}, ValueError, "no nngp kernel"),
+        ({"kind": "NTK"}, ValueError, "kind must be"),
+        ({"dtype": "float16"}, ValueError, "dtype must be"),
+        ({"dtype": "numbers"}, ValueError, "dtype must be"),
+        ({"block": 0}, ValueError, "block must be"),
+        ({"block": 2.5}, ValueError, "block must be"),
+        ({"block": True}, ValueError, "block must be"),
+        ({"memory": "much"}, ValueError, "memory must be"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be"),
+        ({"kernel": Counting(), "n_jobs": 2}, ValueError, "n_jobs=2 has no effect"),
+        ({"compress": "gzip"}, ValueError, "compress must be"),
+        ({"compress": "zstd"}, ValueError, "only .zarr"),
+        ({"out": "K.npy"}, ValueError, "ends in .gram or .zarr"),
+        ({"out": 3}, TypeError, "out must be"),
+        ({"X": [[1.0], []]}, SequenceError, "empty"),
+        ({"Y": np.ones((2, 3, 4))}, ValueError, "channels"),
+        ({"client": 3}, TypeError, "client must be"),
+    ],
+)
+def test_hostile_arguments(options, error, message):
+    if "client" in options:
+        pytest.importorskip("distributed", reason='clusters need dask: pip install "rntk[distributed]"')
+    with pytest.raises(error, match=message):
+        compute(**({"kernel": RNTK(), "X": np.ones((4, 3))} | options))
+
+
+def test_progress_is_silent_unless_asked_for(tmp_path, capsys):
+    X = np.ones((6, 3))
+    compute(RNTK(), X, block=2)
+    assert capsys.readouterr() == ("", "")
+    compute(RNTK(), X, out=tmp_path / "K.gram", block=2, progress=True)
+    shown = capsys.readouterr()
+    assert "Gram matrix" in shown.err and "100%" in shown.err and shown.out == ""
+
+
+@needs_zarr
+def test_zarr_is_readable_by_others_and_may_be_compressed(tmp_path):
+    X = np.ones((40, 3))
+    compute(Counting(), X, out=tmp_path / "K.zarr", block=20, compress="zstd", dtype="float32")
+    array = zarr.open_array(tmp_path / "K.zarr", mode="r")
+    assert (array.shape, array.chunks, array.dtype) == ((40, 40), (20, 20), np.float32)
+    assert (array[:20] == 3).all() and np.isnan(array[20:, :20]).all()
+    assert (tmp_path / "K.zarr" / "c" / "0" / "1").stat().st_size < 400  # 1600 bytes, all the same number
+    assert rntk.gram.open(tmp_path / "K.zarr").read(slice(20, None), slice(20)).min() == 3
+
+
+def test_without_zarr_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install \"rntk\[distributed\]\""):
+        compute(Counting(), np.ones((3, 2)), out=tmp_path / "K.zarr")
+    assert not list(tmp_path.iterdir())
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data(tmp_path):
+    X = np.random.default_rng(0).standard_normal((12, 6)).round(3)
+    path = tmp_path / "toy.tsv"
+    path.write_text("\n".join("\t".join(map(str, [k % 2, *row])) for k, row in enumerate(X)) + "\n")
+    return path, X
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["gram", *map(str, arguments)])
+
+
+def test_the_command_computes_goes_on_and_refuses(tmp_path, data):
+    path, X = data
+    out = tmp_path / "K.gram"
+    options = ("--sigma-w", 1.2, "--depth", 2, "--activation", "erf", "--dtype", "float32", "--block", 5)
+    result = run(path, "--out", out, *options)
+    assert result.exit_code == 0, result.output
+    assert "12 x 12, float32, 6 tiles" in result.stdout
+    K = rntk.gram.open(out).to_array()
+    assert relative_error(K, RNTK("erf", sigma_w=1.2, depth=2)(X)) < 2e-5
+    again = run(path, "--out", out, *options, "--json", "--normalize")
+    assert_one_line_refusal(again, "kernel.normalize is false there and true here", "--force")
+    again = run(path, "--out", out, *options, "--json", "--normalize", "--force")
+    assert json.loads(again.stdout)["tiles"] == 6
+    assert (rntk.gram.open(out).read().diagonal() == 1).all()
+
+
+def test_the_command_says_no_in_one_line(tmp_path, data, monkeypatch):
+    path, _ = data
+    assert_one_line_refusal(run(path, "--out", tmp_path / "K.npy"), ".gram", ".zarr")
+    assert_one_line_refusal(run(tmp_path / "nowhere.tsv", "--out", tmp_path / "K.gram"), "no such file")
+    assert_one_line_refusal(run(path, "--out", tmp_path / "no" / "K.gram"), "no folder")
+    assert_one_line_refusal(run(path, "--out", tmp_path / "K.gram", "--sigma-w", -1), "sigma_w")
+    assert_one_line_refusal(run(path, "--out", tmp_path / "K.gram", "--memory", "much"), "memory must be")
+    assert_one_line_refusal(run(path, "--out", tmp_path / "K.gram", "--readout", "sequence"), "readout")
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    assert_one_line_refusal(run(path, "--out", tmp_path / "K.zarr"), 'pip install "rntk[distributed]"')
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    refused = run(path, "--out", tmp_path / "K.gram", "--scheduler", "tcp://127.0.0.1:1")
+    assert_one_line_refusal(refused, 'pip install "rntk[distributed]"')
