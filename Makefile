@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests side by side, a file in one process; compiled code has threads of its own, so few processes fill the cores.
+PARALLEL := -n 2 --dist loadfile
 
 .PHONY: help venv demo reproduce docs test test-slow test-browser browser bench check clean
 .DEFAULT_GOAL := help
@@ -37,10 +39,10 @@ docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-slow: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 # A browser that does not start is a failure here; `make test` skips these tests where there is none.
 test-browser: $(VENV)/.installed-browser-test browser

@@ -39,7 +39,7 @@ def test_what_section_3_4_says(figure):
         "σ_w has a major influence: it moves the balance of first and last steps more than thirtyfold",
         "the other deviations change the curve more for erf than for ReLU",
         "a non-zero σ_h reduces the importance of the first steps, for ReLU and for erf",
-        "and more strongly for erf",
+        "a non-zero σ_h reduces the importance of the first steps more strongly for erf",
     }
     # What is refuted: at its reference point erf listens to the first steps, and to the first even more above it.
     balance = figure.balance("erf", "sigma_w")

@@ -63,6 +63,7 @@ _PARTS = (
     "experiments",
     "files",
     "finite",
+    "gram",
     "linear",
     "metrics",
     "models",

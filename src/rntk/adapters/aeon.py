@@ -47,6 +47,7 @@ class _SearchAdapter:
         random_state: Any = 0,
         cache: Any = None,
         progress: bool | None = None,
+        start: Any = None,
     ) -> None:
         self.search = search
         self.family = family
@@ -57,6 +58,7 @@ class _SearchAdapter:
         self.random_state = random_state
         self.cache = cache
         self.progress = progress
+        self.start = start
         super().__init__()
 
     def _fit(self, X: Any, y: Any) -> Any:
@@ -80,7 +82,7 @@ class RNTKAeonClassifier(_SearchAdapter, BaseClassifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    search, family, n_members, max_length, max_sequences, random_state, cache, progress : as in `RNTKClassifierCV`.
+    search, family, n_members, max_length, max_sequences, random_state, cache, progress, start : as in `RNTKClassifierCV`.
     n_jobs : threads, as aeon counts them: 1 unless told otherwise, -1 is all cores.
 
     Attributes
@@ -119,7 +121,7 @@ class RNTKAeonRegressor(_SearchAdapter, BaseRegressor):  # type: ignore[misc]
 
     Parameters
     ----------
-    search, family, n_members, max_length, max_sequences, random_state, cache, progress : as in `RNTKRegressorCV`.
+    search, family, n_members, max_length, max_sequences, random_state, cache, progress, start : as in `RNTKRegressorCV`.
     n_jobs : threads, as aeon counts them: 1 unless told otherwise, -1 is all cores.
 
     Attributes

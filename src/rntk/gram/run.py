@@ -84,6 +84,12 @@ def compute(
     -----
     RuntimeWarning : tiles in the store were damaged; they are computed anew.
 
+    Notes
+    -----
+    Dask tells its workers to give memory back to the system at once, and taking it again costs up to a fifth of the
+    time of short sequences. With ``MALLOC_TRIM_THRESHOLD_=268435456`` and ``MALLOC_MMAP_THRESHOLD_=33554432`` in the
+    environment of the workers (Dask's setting ``distributed.nanny.pre-spawn-environ``) they keep it.
+
     Examples
     --------
     >>> import numpy as np
