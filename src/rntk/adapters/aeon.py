@@ -82,7 +82,8 @@ class RNTKAeonClassifier(_SearchAdapter, BaseClassifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    search, family, n_members, max_length, max_sequences, random_state, cache, progress, start : as in `RNTKClassifierCV`.
+    search, family, n_members, max_length, max_sequences, random_state, cache, progress, start : as in
+        `RNTKClassifierCV`.
     n_jobs : threads, as aeon counts them: 1 unless told otherwise, -1 is all cores.
 
     Attributes
@@ -121,7 +122,8 @@ class RNTKAeonRegressor(_SearchAdapter, BaseRegressor):  # type: ignore[misc]
 
     Parameters
     ----------
-    search, family, n_members, max_length, max_sequences, random_state, cache, progress, start : as in `RNTKRegressorCV`.
+    search, family, n_members, max_length, max_sequences, random_state, cache, progress, start : as in
+        `RNTKRegressorCV`.
     n_jobs : threads, as aeon counts them: 1 unless told otherwise, -1 is all cores.
 
     Attributes

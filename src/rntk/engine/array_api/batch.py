@@ -45,9 +45,10 @@ class ArrayBatch:
         return [int(length) for length in self.shape.lengths]
 
     def padded(self, chosen: list[int], dtype: Any, *, at_end: bool, backwards: bool) -> Any:
-        """The sequences `chosen`, (T, m, k), zeros before the shorter ones (`at_end`) or after them.
+        """The sequences `chosen`, (T, m, k), aligned at their last steps (`at_end`) or at their first ones.
 
-        Read `backwards`, each sequence is turned around, not the padding.
+        What lies outside of a sequence repeats one of its own steps: finite numbers, which nobody reads. Read
+        `backwards`, each sequence is turned around, not the padding.
         """
         xp, device = self.library.xp, self.library.device
         begins, lengths = self.shape.offsets[chosen][:, None], self.shape.lengths[chosen][:, None]
@@ -56,14 +57,11 @@ class ArrayBatch:
             block = xp.reshape(self.values[int(begins[0, 0]) : int(begins[-1, 0]) + steps, :], (count, steps, channels))
             block = xp.permute_dims(xp.astype(block, dtype), (1, 2, 0))
             return xp.flip(block, axis=0) if backwards else block
-        # Where step t of each sequence stands among all steps; outside of a sequence anywhere.
-        t = np.arange(steps) - (steps - lengths if at_end else 0)
-        inside = (t >= 0) & (t < lengths)
-        at = begins + np.where(inside, lengths - 1 - t if backwards else t, 0)
+        # Where step t of each sequence stands among all steps.
+        t = np.clip(np.arange(steps) - (steps - lengths if at_end else 0), 0, lengths - 1)
+        at = begins + (lengths - 1 - t if backwards else t)
         block = xp.take(self.values, xp.asarray(at.T.ravel(), device=device), axis=0)
-        block = xp.permute_dims(xp.reshape(xp.astype(block, dtype), (steps, count, channels)), (0, 2, 1))
-        mask = xp.asarray(np.ascontiguousarray(inside.T), device=device)[:, None, :]
-        return xp.where(mask, block, xp.zeros_like(block))
+        return xp.permute_dims(xp.reshape(xp.astype(block, dtype), (steps, count, channels)), (0, 2, 1))
 
 
 def read_arrays(read: Reader, X: Any, Y: Any = None) -> list[ArrayBatch]:
