@@ -361,6 +361,23 @@ def test_other_damage(tmp_path):
     np.testing.assert_array_equal(compute(Counting(), X, out=path, block=8, overwrite=True).to_array(), K)
 
 
+@needs_zarr
+def test_other_damage_of_zarr(tmp_path):
+    X, path = np.random.default_rng(0).standard_normal((20, 3)), tmp_path / "K.zarr"
+    K = compute(Counting(), X, out=path, block=8).to_array()
+    (path / "c" / "0" / "2").write_bytes(b"")  # at the edge, where a chunk is larger than what it holds
+    (path / "c" / "1" / "1").unlink()
+    with pytest.raises(DamagedTileError, match=r"tiles \(1, 1\), \(0, 2\) of") as caught:
+        rntk.gram.open(path).verify()
+    assert set(caught.value.tiles) == {(0, 2), (1, 1)}
+    with pytest.warns(RuntimeWarning, match="computed anew"):
+        np.testing.assert_array_equal(compute(Counting(), X, out=path).to_array(), K)
+    (path / "zarr.json").unlink()
+    with pytest.raises(GramStoreError, match="files are missing"):
+        rntk.gram.open(path)
+    np.testing.assert_array_equal(compute(Counting(), X, out=path).to_array(), K)
+
+
 # -- which matrix it is ----------------------------------------------------------------------------------------------
 
 

@@ -184,34 +184,39 @@ def test_interrupt_leaves_records_of_what_is_finished(tmp_path, calls):
 # -- killed ----------------------------------------------------------------------------------
 
 
-def start(out: Path, jobs: int) -> subprocess.Popen:
+def start(out: Path, jobs: int, calls: Path) -> subprocess.Popen:
     here = Path(__file__).parent
     command = [sys.executable, str(here / "toy_studies.py"), str(out), str(jobs)]
-    return subprocess.Popen(command, start_new_session=True, env={**os.environ, "MPLBACKEND": "Agg"})
+    environment = {**os.environ, "MPLBACKEND": "Agg", "TOY_CALLS": str(calls)}
+    return subprocess.Popen(command, start_new_session=True, env=environment)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
 def test_ten_kills_leave_the_records_of_an_undisturbed_run(tmp_path):
-    calm, torn = tmp_path / "calm", tmp_path / "torn"
-    begun = time.monotonic()
-    assert start(calm, jobs=1).wait(120) == 0
-    whole = time.monotonic() - begun
+    calm, torn, calls = tmp_path / "calm", tmp_path / "torn", tmp_path / "calls"
+    assert start(calm, 2, tmp_path / "calm calls").wait(120) == 0
     moments = random.Random(0)
-    killed = partial = 0
+
+    def computed() -> int:
+        return len(calls.read_text().splitlines()) if calls.exists() else 0
+
     for k in range(10):
-        process = start(torn, jobs=1 + k % 2)
-        # From before the first unit to the writing of records; a run that has more behind it has less to do.
-        time.sleep(moments.uniform(0.4, 1.0) * whole)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)  # the run itself, not what it started
-            killed += 1
+        before = computed()
+        process = start(torn, jobs=1 + k % 2, calls=calls)
+        # Somewhere between the first unit of this run and the one after next, however slow the machine is.
+        while computed() == before and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(moments.uniform(0, 0.1))
+        assert process.poll() is None, "the run ended before it was killed"
+        process.send_signal(signal.SIGKILL)  # the run itself, not what it started
         process.wait(30)
-        partial += bool(list(torn.glob("quick/*/units/*.json")))
-    assert killed >= 2 and partial >= 1
-    assert start(torn, jobs=2).wait(120) == 0
+    assert start(torn, 2, calls).wait(120) == 0
     assert what_was_found(torn / "quick") == what_was_found(calm / "quick")
     assert figures_in(torn / "quick") == figures_in(calm / "quick")
     assert not list(torn.glob("quick/*/units/*.json")) and not list(torn.rglob("*.damaged"))
+    # What a kill costs is what was under way: at most one unit for each process, here two.
+    units = sum(len(record["units"]) for record in what_was_found(torn / "quick").values())
+    assert units <= computed() <= units + 2 * 10
 
 
 # -- report ----------------------------------------------------------------------------------

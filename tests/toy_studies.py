@@ -68,4 +68,4 @@ class Toy(Study):
 
 if __name__ == "__main__":
     out, jobs = Path(sys.argv[1]), int(sys.argv[2])
-    reproduce([Toy("one", 8, pause=0.05), Toy("two", 6, pause=0.08)], Mode.QUICK, out, jobs=jobs)
+    reproduce([Toy("one", 30, pause=0.05), Toy("two", 20, pause=0.08)], Mode.QUICK, out, jobs=jobs)

@@ -217,7 +217,8 @@ def as_dask(
     """The Gram matrix as a `dask.array.Array` whose blocks are the tiles, computed when Dask asks for them.
 
     Tiles below the diagonal are transposes of those above. Every tile runs on one thread; the numbers are those of
-    `compute` with the same block.
+    `compute` with the same block. The sequences are part of the task graph: to send many of them to a cluster, and to
+    keep tiles, use `compute` with a client.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class GramMatrix:
         return self._store.read((i, j))
 
     def read(self, rows: Any = slice(None), columns: Any = slice(None)) -> Array:
-        """K[rows][:, columns] as an array of its own.
+        """`K[rows][:, columns]` as an array of its own.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ def open_store(folder: StoreFolder) -> MappedStore | ZarrStore:
             return ZarrStore(folder, layout, dtype, document["compress"])
         return MappedStore(folder, layout, dtype)
     except FileNotFoundError as error:
-        raise GramStoreError(f"{folder.path} is no whole store: there is no {Path(error.filename).name}") from None
+        raise GramStoreError(f"{folder.path} is no whole store, files are missing: {error}") from None
 
 
 def _positions(index: Any, n: int, name: str) -> NDArray[np.int64]:

@@ -61,7 +61,7 @@ def compute(
         everything fits into `memory` and a tile takes a second or so.
     memory : bytes, or a text such as "1GB", for what is held beside X and Y: tiles at work, and the result if `out` is
         None.
-    compress : None or "zstd", for .zarr. Kernel values hardly compress.
+    compress : None or "zstd", for a new .zarr. Kernel values hardly compress.
     client : a `dask.distributed.Client`, or the address of a scheduler: its workers compute the tiles, one thread each,
         and this process writes them. The numbers are the same.
     n_jobs : threads; None is what the kernel says.

@@ -113,23 +113,30 @@ class DiskStore(TileStore):
             raise GramStoreError(
                 f"tile {tile} of {self.path} isn't computed yet; the rntk.gram.compute call that began goes on there"
             )
-        if tile not in self._checked and not self.check(tile):
+        values = self._load(tile, known=tile in self._checked)
+        if values is None:
             raise DamagedTileError(self.path, [tile])
-        return self._get(tile)
+        return values
 
     def check(self, tile: Tile) -> bool:
-        slot = self.layout.slot(tile)
-        checksum, seal = (int(part) for part in self._entries[slot])
-        fine = seal == self._seal(slot, checksum)
-        if fine:
-            try:
-                fine = zlib.crc32(np.ascontiguousarray(self._get(tile)).data) == checksum
-            except MemoryError:
-                raise
-            except Exception:  # a chunk of zarr that can't be decoded fails in many ways
-                fine = False
-        (self._checked.add if fine else self._checked.discard)(tile)
-        return fine
+        return self._load(tile, known=False) is not None
+
+    def _load(self, tile: Tile, known: bool) -> Array | None:
+        """The tile, or None if it isn't what was written; `known` if that was found out before."""
+        values: Array | None
+        try:
+            values = self._get(tile)
+        except MemoryError:
+            raise
+        except Exception:  # a chunk of zarr that can't be decoded fails in many ways
+            values = None
+        if values is not None and not known:
+            slot = self.layout.slot(tile)
+            checksum, seal = (int(part) for part in self._entries[slot])
+            if seal != self._seal(slot, checksum) or zlib.crc32(values.data) != checksum:
+                values = None
+        (self._checked.discard if values is None else self._checked.add)(tile)
+        return values
 
     def close(self) -> None:
         # Nothing is forced to the disk: what a loss of power takes away, the checksums tell.

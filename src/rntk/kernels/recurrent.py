@@ -37,7 +37,8 @@ class RNTK(NetworkKernel):
     normalize : divide by √(Θ(x,x) Θ(x',x')). Scales are kept apart, so this is finite however long the sequence.
     dtype : "float64" or "float32". The ReLU family computes in this precision. Other activations lose too many digits
         in single precision on long sequences: they compute in double and round the result.
-    engine : "auto", "fused" or "reference".
+    engine : "auto", "fused", "reference" or "array". "auto" is fused for all the CPU can read; tensors on another
+        device are computed there by "array", and the result stays there.
     n_jobs : threads; None is all cores.
     progress : None shows a bar on a terminal after two seconds; True always; False never.
     sigma_w_bounds, … : bounds for hyperparameter optimisation, or "fixed". A sigma of zero is always fixed.

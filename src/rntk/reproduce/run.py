@@ -113,7 +113,9 @@ class _Work:
 
     def end(self) -> Plain:
         """Judge the claims, draw the figures, write the record."""
-        found = {name: entry["result"] for name, entry in self.entries.items()}
+        # In the order of units, whichever finished first.
+        done = {unit.name: self.entries[unit.name] for unit in self.units if unit.name in self.entries}
+        found = {name: entry["result"] for name, entry in done.items()}
         missing = {name: f"{name} failed: {failure}" for name, failure in self.failures.items()}
         results = Results(found, missing, self.obstacle)
         claims = [claim.verdict(results) for claim in self.study.claims()]
@@ -128,7 +130,7 @@ class _Work:
             "figures": figures,
             "obstacle": self.obstacle,
             "failures": self.failures,
-            **pack({unit.name: self.entries[unit.name] for unit in self.units if unit.name in self.entries}),
+            **pack(done),
         }
         self.store.write_record(record)
         counts = Counter(claim["verdict"] for claim in claims)
