@@ -362,7 +362,7 @@ def test_mistakes_are_explained():
     with pytest.raises(TypeError, match="pass the parts"):
         finite.network(RNTK() + RNTK(), width=4)
     for width in (0, 2.5, True):
-        with pytest.raises(ValueError, match="width must be a positive integer"):
+        with pytest.raises(ValueError, match="width must be a whole number of at least 1"):
             finite.network(RNTK(), width=width)
     net = finite.network(RNTK(), width=4)
     parameters = net.init(0, X)

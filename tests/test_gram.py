@@ -11,7 +11,7 @@ import pytest
 
 from rntk import RNTK
 from rntk.gram import assemble
-from rntk.gram.progress import progress_bar
+from rntk.progress import progress_bar
 from rntk.threads import count_threads, run_in_threads
 
 

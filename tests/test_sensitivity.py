@@ -296,7 +296,7 @@ def test_mistakes_are_named():
         sensitivity(RNTK(), X, np.ones((3, 3)))
     with pytest.raises(ValueError, match="channels"):
         sensitivity(RNTK(), np.ones((2, 3, 2)), np.ones((2, 3, 1)))
-    with pytest.raises(ValueError, match="positive integer"):
+    with pytest.raises(ValueError, match="pairs must be a whole number of at least 1"):
         sensitivity(RNTK(), X, pairs=0)
     with pytest.raises(ValueError, match="RNTK or NTK"):
         sensitivity("relu", X)
@@ -418,7 +418,7 @@ def test_mistakes_of_suggest_are_named(noise):
         suggest(noise, emphasis=-np.ones(60))
     with pytest.raises(ValueError, match="two or more"):
         suggest(noise[:1])
-    with pytest.raises(ValueError, match="positive integer"):
+    with pytest.raises(ValueError, match="pairs must be a whole number of at least 1"):
         suggest(noise, pairs=0)
     with pytest.raises(ValueError, match="all zero"):
         suggest(np.zeros((4, 5)))

@@ -449,7 +449,7 @@ MISTAKES = {
     "negative nu": ({"nu": [-0.5]}, "nu holds variances and can't be negative, but is [-0.5]"),
     "two nu": ({"nu": [0.5, 0.5]}, "nu must hold one variance for each of the 1 functions, but has shape (2,)"),
     "words": ({"nu": ["half"]}, "nu must be an array of numbers, (1,), not ['half']"),
-    "no steps": ({"T": 0}, "T, the number of states Q_0 to Q_{T-1}, must be an integer of at least 1, not 0"),
+    "no steps": ({"T": 0}, "T, the number of states Q_0 to Q_{T-1}, must be a whole number of at least 1, not 0"),
     "half a step": ({"T": 2.5}, "not 2.5"),
     "one function": ({"G": np.tanh}, "G must be a list of functions, one for each matrix A_i, not <ufunc 'tanh'>; try"),
     "no function": ({"G": []}, "G must be a list of at least one function, one for each matrix A_i, not []"),
@@ -509,10 +509,10 @@ def test_explosion_is_explained(method):
     ("options", "message"),
     [
         ({"method": "guess"}, 'method must be "auto", "quadrature" or "monte carlo", not \'guess\''),
-        ({"order": 1}, "order, the nodes along each direction, must be an integer of at least 2, not 1"),
-        ({"samples": 1}, "samples, the sample paths of one replicate, must be an integer of at least 2, not 1"),
-        ({"replicates": 1}, "replicates, the independent runs behind the standard error, must be an integer of at"),
-        ({"seed": -1}, "seed, which draws, must be an integer of at least 0, not -1"),
+        ({"order": 1}, "order, the nodes along each direction, must be a whole number of at least 2, not 1"),
+        ({"samples": 1}, "samples, the sample paths of one replicate, must be a whole number of at least 2, not 1"),
+        ({"replicates": 1}, "replicates, the independent runs behind the standard error, must be a whole number of at"),
+        ({"seed": -1}, "seed, which draws, must be a whole number of at least 0, not -1"),
         ({"method": "quadrature"}, "cov(Q_0) has rank 5, and a grid is sensible up to rank 4; take method"),
         ({"method": "quadrature", "order": 20}, "cov(Q_0) has rank 5, and 20^5 nodes are more than"),
     ],
@@ -520,7 +520,7 @@ def test_explosion_is_explained(method):
 def test_options_are_explained(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         state_evolution([np.tanh], [0.5], np.eye(5), 2, **options)
-    with pytest.raises(ValueError, match="width, the number of rows of q_t, must be an integer of at least 1, not 0"):
+    with pytest.raises(ValueError, match="width, the number of rows of q_t, must be a whole number of"):
         simulate([np.tanh], [0.5], 1.0, 2, 0)
 
 

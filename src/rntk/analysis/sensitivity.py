@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_count
 from ..errors import KernelOverflowError
-from ..gram.progress import progress_bar
 from ..kernels import NetworkKernel
 from ..plot import COLOURS, axes_or_new
+from ..progress import progress_bar
 from ..sequences import SequenceBatch
 from ..threads import count_threads
 from .pairs import Gradients, Index, in_groups, join, require_number_per_pair
@@ -177,8 +178,8 @@ def choose_pairs(
     if not isinstance(kernel, NetworkKernel):
         raise ValueError(f"{name} takes an RNTK or NTK, not {type(kernel).__name__}")
     require_number_per_pair(kernel, name)
-    if pairs is not None and (isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 1):
-        raise ValueError(f"pairs must be a positive integer or None, not {pairs!r}")
+    if pairs is not None:
+        check_count("pairs", pairs)
     rng = np.random.default_rng(seed)
     first = kernel._read(X, "X")
     n = len(first)

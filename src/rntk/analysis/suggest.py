@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from ..activations import Activation
+from ..checks import check_count
 from ..errors import HermiteAccuracyWarning, KernelOverflowError
-from ..gram.progress import progress_bar
 from ..kernels import RNTK
 from ..plot import COLOURS
+from ..progress import progress_bar
 from ..sequences import SequenceBatch
 from .pairs import Index, join, marks_per_step, require_number_per_pair
 from .sensitivity import Sensitivity, curves, draw_pairs, misfit
@@ -167,8 +168,7 @@ def _sample(kernel: RNTK, batch: SequenceBatch, pairs: int, seed: int) -> tuple[
     n = len(batch)
     if n < 2:
         raise ValueError("suggest compares sequences with one another: X needs two or more")
-    if isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 1:
-        raise ValueError(f"pairs must be a positive integer, not {pairs!r}")
+    check_count("pairs", pairs)
     rng = np.random.default_rng(seed)
     most = SEQUENCES
     if _expands(kernel):

@@ -36,12 +36,6 @@ class Kind(StrEnum):
     NNGP = "nngp"
 
 
-class Compression(StrEnum):
-    """Ways to make a store smaller."""
-
-    ZSTD = "zstd"
-
-
 def gram(
     data: DataArgument,
     out: Annotated[Path, typer.Option(metavar="STORE", help="Folder for the matrix, named .gram or .zarr.")],
@@ -56,7 +50,7 @@ def gram(
     dtype: Annotated[Precision, typer.Option(help="Precision of kernel and matrix.")] = Precision.FLOAT64,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory for tiles at work, such as 500MB.")] = "1GB",
     block: Annotated[int | None, typer.Option(metavar="N", help="Sequences per side of a tile.")] = None,
-    compress: Annotated[Compression | None, typer.Option(help="Compress a .zarr store; it gains little.")] = None,
+    compress: Annotated[bool | None, typer.Option(help="Compress a .zarr store, as is done unless told.")] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers compute, such as tcp://host:8786."),
@@ -101,7 +95,7 @@ def gram(
                 kind=kind.value,
                 block=block,
                 memory=memory,
-                compress=None if compress is None else compress.value,
+                compress=compress,
                 client=scheduler,
                 overwrite=force,
             )
@@ -121,6 +115,7 @@ def gram(
         "dtype": K.dtype.name,
         "tiles": len(K.tiles),
         "block": K.block,
+        "found": K.found,
         "seconds": round(time.perf_counter() - begin, 3),
     }
     if as_json:
@@ -131,5 +126,7 @@ def gram(
         f"Gram matrix: {K.shape[0]} x {K.shape[1]}, {K.dtype}, {counted(len(K.tiles), 'tile')} of up to "
         f"{counted(K.block, 'sequence')}"
     )
+    if K.found:
+        console.print(f"From an earlier run: {counted(K.found, 'tile')}")
     console.print(f"Time: {report['seconds']:.1f} s")
     console.print("Store:", str(out), soft_wrap=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.base import in_blocks, suited
+from ..estimators.base import in_blocks
+from ..evaluation import suited
 from ..kernels import KernelPair
 from ..sequences import SequenceBatch
 from .clock import Array, Clock

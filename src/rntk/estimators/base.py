@@ -13,7 +13,8 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import SequenceError
-from ..kernels import NTK, RNTK
+from ..evaluation import compares_vectors, evaluate, suited
+from ..kernels import RNTK
 from ..kernels.network import NetworkKernel
 from ..sequences import SequenceBatch, as_batch, check_channels
 
@@ -93,13 +94,8 @@ def read_sequences(X: Any) -> SequenceBatch:
 
 def gram(kernel: Any, X: SequenceBatch, Y: SequenceBatch | None = None) -> Array:
     """kernel(X), or kernel(X, Y), as a float64 matrix, whatever kind of kernel it is."""
-    left = suited(kernel, X)
-    if isinstance(kernel, Kernel):
-        K = kernel(left) if Y is None else kernel(left, suited(kernel, Y))
-    else:
-        K = kernel(left, left if Y is None else suited(kernel, Y))
     shape = (len(X), len(X if Y is None else Y))
-    K = np.asarray(K, dtype=np.float64)
+    K = np.asarray(evaluate(kernel, X, Y), dtype=np.float64)
     if K.shape != shape:
         hint = '; readout="sequence" has no single value per pair' if K.size > np.prod(shape) else ""
         raise ValueError(f"the kernel returned a matrix of shape {K.shape} where {shape} was expected{hint}")
@@ -113,31 +109,6 @@ def self_gram(kernel: Any, X: SequenceBatch) -> Array:
     if isinstance(kernel, Kernel):
         return np.asarray(kernel.diag(suited(kernel, X)), dtype=np.float64)
     return np.array([gram(kernel, X.take([i]))[0, 0] for i in range(len(X))])
-
-
-def suited(kernel: Any, X: SequenceBatch) -> Any:
-    """The sequences in the form that this kernel takes.
-
-    Kernels of the library take the batch. Kernels of scikit-learn that want vectors, and `NTK`, take (n, T m): all
-    steps of all channels in a row. Functions take an array where lengths are equal, otherwise a list of (T_i, m).
-    """
-    if compares_vectors(kernel):
-        if not X.is_equal_length:
-            raise ValueError(
-                f"{type(kernel).__name__} compares vectors of one length; these sequences have lengths "
-                f"{X.lengths.min()} to {X.lengths.max()}. Take RNTK, or pad or cut them first"
-            )
-        return X.values.reshape(len(X), -1)
-    if isinstance(kernel, Kernel):
-        return X
-    if X.is_equal_length:
-        return X.values.reshape(len(X), -1, X.n_channels) if X.n_channels > 1 else X.values.reshape(len(X), -1)
-    return [sequence[:, 0] if X.n_channels == 1 else sequence for sequence in X]
-
-
-def compares_vectors(kernel: Any) -> bool:
-    """Whether a kernel takes all steps of all channels in a row, so that lengths must agree."""
-    return isinstance(kernel, NTK) or (isinstance(kernel, Kernel) and bool(kernel.requires_vector_input))
 
 
 def in_blocks(

@@ -13,8 +13,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
+from ..evaluation import suited
 from ..sequences import SequenceBatch
-from .base import Array, KernelLearner, gram, in_blocks, is_tangent_kernel, self_gram, suited
+from .base import Array, KernelLearner, gram, in_blocks, is_tangent_kernel, self_gram
 from .regressor import check_targets
 
 

@@ -26,6 +26,7 @@ class RidgeLearner(KernelLearner):
     tol: float
     max_iter: int
     random_state: Any
+    cache: Any
     # Set by their `fit`.
     dual_coef_: Array
     residual_: float
@@ -60,6 +61,7 @@ class RidgeLearner(KernelLearner):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 random_state=self.random_state,
+                cache=self.cache,
             )
             dual, self.n_iter_, self.residual_ = found.dual, found.n_iter, found.residual
         if weight is not None:
@@ -94,6 +96,8 @@ class RNTKRegressor(RegressorMixin, RidgeLearner):  # type: ignore[misc]
         gradients on tiles of it, in bounded memory, for alpha > 0.
     n_landmarks, random_state : for "cg": landmarks of its preconditioner, 0 for none, and how they are drawn.
     memory : for "cg": budget in bytes or as a text. Tiles are kept if they fit, else computed in every iteration.
+    cache : for "cg": a name that ends in .gram or .zarr, for tiles on disk: computed once, or by an earlier
+        `rntk.gram.compute(kernel, X, out=cache)`, and read in every iteration. None for none.
     tol, max_iter : for "cg": largest relative residual ‖(K + αI) a - y‖ / ‖y‖ of a target, and most iterations.
 
     Attributes
@@ -144,6 +148,7 @@ class RNTKRegressor(RegressorMixin, RidgeLearner):  # type: ignore[misc]
         tol: float = 1e-8,
         max_iter: int = 1000,
         random_state: Any = None,
+        cache: Any = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -153,6 +158,7 @@ class RNTKRegressor(RegressorMixin, RidgeLearner):  # type: ignore[misc]
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.cache = cache
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKRegressor:
         """Fit to sequences `X` and targets `y`, (n,) or (n, targets)."""

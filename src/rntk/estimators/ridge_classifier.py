@@ -26,7 +26,7 @@ class RNTKRidgeClassifier(ClassifierMixin, RidgeLearner):  # type: ignore[misc]
     kernel : None for `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
     alpha : ridge, one number, or one per class (two classes are one regression).
     class_weight : "balanced", a dictionary, or None.
-    solver, n_landmarks, memory, tol, max_iter, random_state : as for `RNTKRegressor`.
+    solver, n_landmarks, memory, tol, max_iter, random_state, cache : as for `RNTKRegressor`.
 
     Attributes
     ----------
@@ -57,6 +57,7 @@ class RNTKRidgeClassifier(ClassifierMixin, RidgeLearner):  # type: ignore[misc]
         tol: float = 1e-8,
         max_iter: int = 1000,
         random_state: Any = None,
+        cache: Any = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -67,6 +68,7 @@ class RNTKRidgeClassifier(ClassifierMixin, RidgeLearner):  # type: ignore[misc]
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.cache = cache
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKRidgeClassifier:
         """Fit to sequences `X` and labels `y`, one per sequence; a weight of zero is as if it were not there."""

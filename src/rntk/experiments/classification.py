@@ -21,9 +21,9 @@ from ..estimators import RNTKClassifier, RNTKClassifierCV
 from ..estimators.search.folds import MAX_ITERATIONS, class_folds, svm_scores
 from ..estimators.search.grids import PAPER_C, Candidate, paper_grid
 from ..estimators.search.store import GramStore, with_threads
-from ..gram.progress import progress_bar
 from ..metrics import RankTest, Summary, rank_test, summary
 from ..plot import critical_difference
+from ..progress import progress_bar
 from ..threads import count_threads
 from .printed import OF_ANOTHER_SET, PAPER_METHODS, TWO_DIGITS, in_percent, rntk_table_2
 from .record import Check

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gram.progress import progress_bar
 from ..linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ..plot import COLOURS, axes_or_new
+from ..progress import progress_bar
 from .linear_training import teacher_task
 from .record import Record
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ..gram.progress import progress_bar
 from ..linear import LinearRNN, sequence_kernel
 from ..plot import COLOURS, axes_or_new
+from ..progress import progress_bar
 from .record import Record
 
 if TYPE_CHECKING:

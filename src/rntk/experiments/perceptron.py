@@ -18,9 +18,9 @@ from sklearn.base import clone
 
 from ..activations import as_activation
 from ..dynamics import Dynamics
-from ..gram.progress import progress_bar
 from ..kernels import NTK
 from ..plot import COLOURS, axes_or_new
+from ..progress import progress_bar
 from .record import Check, Record
 
 if TYPE_CHECKING:

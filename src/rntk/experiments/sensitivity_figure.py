@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis import Sensitivity, sensitivity
-from ..gram.progress import progress_bar
 from ..kernels import RNTK
 from ..plot import COLOURS, axes_or_new
+from ..progress import progress_bar
 from .record import Check
 
 Array = NDArray[np.float64]

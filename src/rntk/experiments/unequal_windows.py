@@ -23,9 +23,9 @@ from ..estimators.regressor import solve_ridge
 from ..estimators.search.folds import plain_folds
 from ..estimators.search.grids import FAMILIES, PAPER_RIDGES
 from ..estimators.search.store import with_threads
-from ..gram.progress import progress_bar
 from ..plot import COLOURS, axes_or_new
 from ..preprocessing import unit_norm
+from ..progress import progress_bar
 from ..sequences import SequenceBatch
 from ..threads import count_threads, run_in_threads
 from .record import Check

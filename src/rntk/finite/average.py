@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gram.progress import progress_bar
 from ..kernels.network import KernelPair
+from ..progress import progress_bar
 from .kernels import MEMORY, on_batches
 from .network import Network
 from .precision import as_dtype

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gram.progress import progress_bar
 from ..kernels import NTK
 from ..kernels.network import NetworkKernel
 from ..plot import COLOURS, axes_or_new
+from ..progress import progress_bar
 from .average import samples, seed_list
 from .kernels import MEMORY
 from .network import network

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from ..architecture import Architecture
+from ..checks import check_count
 from ..kernels.network import NetworkKernel
 from ..sequences import SequenceBatch
 from . import weights
@@ -196,8 +197,7 @@ def network(
             "the same kernel with normalize=False"
         )
     for name, size in (("width", width), ("outputs", outputs)):
-        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise ValueError(f"{name} must be a positive integer, not {size!r}")
+        check_count(name, size)
     architecture = kernel._architecture()
     if activation is None:
         function = jax_function(architecture.activation)

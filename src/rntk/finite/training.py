@@ -13,7 +13,8 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from ..gram.progress import progress_bar
+from ..checks import check_count
+from ..progress import progress_bar
 from .inputs import Reading, read
 from .kernels import MEMORY, on_batches
 from .network import Network
@@ -228,8 +229,7 @@ def check_schedule(learning_rate: Any, steps: Any, record_at: Iterable[int] | No
     rate = float(learning_rate)
     if not 0 < rate < float("inf"):
         raise ValueError(f"learning_rate must be a positive number, not {learning_rate!r}")
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0:
-        raise ValueError(f"steps must be a non-negative integer, not {steps!r}")
+    steps = check_count("steps", steps, 0)
     if record_at is None:
         spread = np.geomspace(1, max(steps, 1), 20).round().astype(int)
         return rate, sorted({0, int(steps), *(int(mark) for mark in spread if mark <= steps)})

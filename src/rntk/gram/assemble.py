@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..compiled import compile_function
 from ..engine import Block, Problem
+from ..progress import progress_bar
 from ..threads import count_threads, run_in_threads
-from .progress import progress_bar
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ClusterError, say_bytes
-from .layout import Layout, Tile, parse_bytes
-from .work import Work, make_work, with_settings
+from ..checks import parse_bytes, say_bytes
+from ..evaluation import with_settings
+from .errors import ClusterError
+from .layout import Layout, Tile
+from .work import Work, make_work
 
 Array = NDArray[Any]
 #: Seconds a task takes about: small tiles go in groups, so that messages cost little.

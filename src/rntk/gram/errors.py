@@ -6,6 +6,8 @@ import errno
 from collections.abc import Sequence
 from typing import Any
 
+from ..checks import say_bytes
+
 
 class GramStoreError(ValueError):
     """A store can't be used as asked: it is none, belongs to other data or another kernel, or lacks a tile."""
@@ -57,12 +59,3 @@ def name_tiles(tiles: Sequence[tuple[int, int]], limit: int = 5) -> str:
     named = ", ".join(f"({i}, {j})" for i, j in tiles[:limit])
     more = f" and {len(tiles) - limit} more" if len(tiles) > limit else ""
     return f"tile{'s' if len(tiles) > 1 else ''} {named}{more}"
-
-
-def say_bytes(count: float) -> str:
-    """A number of bytes as people say it: 1.6 GB."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"

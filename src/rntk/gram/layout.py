@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..activations import HermiteActivation, as_activation
+from ..checks import check_count, say_bytes
+from ..evaluation import settings_of
 from ..sequences import SequenceBatch
-from .errors import say_bytes
 
 #: Sequences per side of a tile, at most and at least. A larger tile holds more memory and gains no speed.
 LARGEST_BLOCK, SMALLEST_BLOCK = 2048, 16
@@ -115,7 +113,7 @@ def make_layout(
         while block > SHARED_BLOCK and len(Layout(shape, block, Y is None)) < tiles:
             block = max(SHARED_BLOCK, block * 4 // 5)
     else:
-        block = check_block(block)
+        block = check_count("block", block)
         needed = working_bytes(kernel, sides, block, itemsize)
         if needed > memory:
             raise ValueError(
@@ -128,13 +126,6 @@ def make_layout(
             f"block={block} cuts {shape[0]} x {shape[1]} values into {len(layout)} tiles; take a larger one"
         )
     return layout
-
-
-def check_block(block: Any) -> int:
-    """`block` as a positive integer."""
-    if isinstance(block, (bool, np.bool_)) or not isinstance(block, (int, np.integer)) or block < 1:
-        raise ValueError(f"block must be a positive number of sequences or None, not {block!r}")
-    return int(block)
 
 
 def _choose_block(kernel: Any, sides: tuple[SequenceBatch, ...], memory: int, itemsize: int) -> int:
@@ -158,20 +149,22 @@ def _choose_block(kernel: Any, sides: tuple[SequenceBatch, ...], memory: int, it
 def _steps_per_pair(kernel: Any, sides: tuple[SequenceBatch, ...]) -> float:
     """Steps of the recursion for a typical pair. Averaging outputs over time compares every step with every step."""
     lengths = [float(side.lengths.mean()) for side in (sides[0], sides[-1])]
-    found = parameters(kernel)
-    together = lengths[0] * lengths[1] if "mean" in found["readout"] else min(lengths)
-    return together * max([1, *(depth for depth in found["depth"] if isinstance(depth, int))])
+    together = lengths[0] * lengths[1] if "mean" in settings_of(kernel, "readout") else min(lengths)
+    return together * _layers(kernel)
 
 
 def working_bytes(kernel: Any, sides: tuple[SequenceBatch, ...], block: int, itemsize: int) -> int:
     """Memory while tiles of `block` sequences are computed and written, on the high side."""
-    found = parameters(kernel)
-    depth = max([1, *(depth for depth in found["depth"] if isinstance(depth, int))])
+    depth = _layers(kernel)
     each = 40 + 24 * sides[0].n_channels + 60 * depth
-    if any(map(_expands, found["activation"])):
+    if any(map(_expands, settings_of(kernel, "activation"))):
         each += EXPANSION_BYTES * depth
     steps = sum(_most_steps(side, block) for side in (sides[0], sides[-1]))
     return HELD_TILES * block * block * itemsize + steps * each
+
+
+def _layers(kernel: Any) -> int:
+    return max([1, *(depth for depth in settings_of(kernel, "depth") if isinstance(depth, int))])
 
 
 def _most_steps(batch: SequenceBatch, block: int) -> int:
@@ -186,36 +179,3 @@ def _expands(activation: Any) -> bool:
         return isinstance(as_activation(activation), HermiteActivation)
     except (ValueError, TypeError):  # the kernel will say so itself
         return False
-
-
-def parameters(kernel: Any) -> dict[str, list[Any]]:
-    """Values of the parameters that matter here, those of kernels inside a sum or product included."""
-    found: dict[str, list[Any]] = {name: [] for name in ("activation", "depth", "dtype", "n_jobs", "readout")}
-    if hasattr(kernel, "get_params"):
-        for name, value in kernel.get_params().items():
-            found.get(name.rpartition("__")[2], []).append(value)
-    return found
-
-
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-
-
-def parse_bytes(memory: Any) -> int:
-    """Bytes meant by a number, or by a text such as "1GB", "500 MB" or "2 GiB".
-
-    Examples
-    --------
-    >>> parse_bytes("1.5 GB"), parse_bytes("2GiB"), parse_bytes(4096)
-    (1500000000, 2147483648, 4096)
-    """
-    count = math.nan
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([kmgt]?)(i?)b?\s*", memory.lower())
-        if match and (match[2] or not match[3]):
-            unit = 1024 ** "kmgt".index(match[2]) * 1024 if match[3] else _UNITS[match[2]]
-            count = float(match[1]) * unit
-    elif isinstance(memory, (int, float, np.integer, np.floating)) and not isinstance(memory, bool):
-        count = float(memory)
-    if not 1 <= count < 2**63:
-        raise ValueError(f'memory must be a number of bytes or a text such as "1GB", not {memory!r}')
-    return int(count)

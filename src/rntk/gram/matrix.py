@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ Array = NDArray[Any]
 
 
 class GramMatrix:
-    """Kernel values K of shape (n, n'), tile by tile; `rntk.gram.compute` and `rntk.gram.open` return one.
+    """Kernel values K of shape (n, n'), tile by tile; `rntk.gram.compute`, `stream` and `open` return one.
 
     Tile (i, j) holds the rows of block i and the columns of block j, `block` sequences each. Of a symmetric matrix only
     tiles with i <= j are kept; the others are their mirror images. Tiles on disk are checked against their checksums
@@ -29,9 +30,10 @@ class GramMatrix:
     symmetric : whether it is the matrix of one batch of sequences.
     block : sequences per side of a tile.
     path : the folder it is stored in, None in memory.
+    found : tiles that an earlier run had left in the store when this matrix was computed, or opened.
     """
 
-    def __init__(self, store: TileStore) -> None:
+    def __init__(self, store: TileStore, found: int | None = None) -> None:
         self._store = store
         layout = store.layout
         self.shape: tuple[int, int] = layout.shape
@@ -39,6 +41,7 @@ class GramMatrix:
         self.symmetric = layout.symmetric
         self.block = layout.block
         self.path = store.path
+        self.found = store.count_done() if found is None else found
 
     @property
     def tiles(self) -> list[Tile]:
@@ -48,7 +51,7 @@ class GramMatrix:
     @property
     def complete(self) -> bool:
         """Whether every tile is there."""
-        return all(map(self._store.is_done, self._store.layout))
+        return self._store.count_done() == len(self._store.layout)
 
     def tile(self, i: int, j: int) -> Array:
         """Values of block i with block j, not to be written to.
@@ -84,7 +87,14 @@ class GramMatrix:
         return values
 
     def matvec(self, v: Any) -> Array:
-        """K v for v of shape (n',) or (n', k), one tile at a time; the same as ``K @ v``."""
+        """K v for v of shape (n',) or (n', k), one tile at a time; the same as ``K @ v``.
+
+        With this, `shape` and `dtype`, SciPy's iterative solvers take the matrix for a linear operator.
+        """
+        return self._times(v, lambda amount: None)
+
+    def _times(self, v: Any, advance: Callable[[float], None]) -> Array:
+        """K v; `advance` is told which share of the matrix was used."""
         v = np.asarray(v)
         if v.ndim not in (1, 2) or v.shape[0] != self.shape[1] or v.dtype.kind not in "fiub":
             raise ValueError(
@@ -94,11 +104,13 @@ class GramMatrix:
         v = v.astype(np.result_type(self.dtype, v.dtype), copy=False)
         product = np.zeros((self.shape[0], *v.shape[1:]), v.dtype)
         layout = self._store.layout
+        total = layout.numbers()
         for i, j in layout:
             values, rows, columns = self.tile(i, j), layout.rows(i), layout.columns(j)
             product[rows] += values @ v[columns]
             if self.symmetric and i != j:
                 product[columns] += values.T @ v[rows]
+            advance(values.size / total)
         return product
 
     def __matmul__(self, v: Any) -> Array:
@@ -121,10 +133,9 @@ class GramMatrix:
             raise DamagedTileError(self.path, damaged)
 
     def __repr__(self) -> str:
-        done = sum(map(self._store.is_done, self._store.layout))
-        state = "" if self.complete else f", {done} of {len(self._store.layout)} tiles"
-        where = "in memory" if self.path is None else f"in {self.path}"
-        return f"GramMatrix({self.shape[0]} x {self.shape[1]}, {self.dtype}{state}, {where})"
+        done, total = self._store.count_done(), len(self._store.layout)
+        state = "" if done == total else f", {done} of {total} tiles"
+        return f"GramMatrix({self.shape[0]} x {self.shape[1]}, {self.dtype}{state}, {self._store.place})"
 
 
 def open(path: Any) -> GramMatrix:

@@ -1,4 +1,4 @@
-"""`compute`: from a kernel and sequences to a `GramMatrix`, whatever its size, and on where an earlier run ended."""
+"""From a kernel and sequences to a `GramMatrix`: `compute` now, and on where an earlier run ended, `stream` later."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_count, parse_bytes
+from ..progress import progress_bar
 from .cluster import connected, run_on_cluster, tiles_to_share
-from .errors import GramStoreError, StoreFullError, name_tiles, say_bytes
+from .errors import GramStoreError, StoreFullError, name_tiles
 from .folder import DOCUMENT, StoreFolder, begin, commit, delete, read_document, resume
-from .layout import Tile, check_block, parse_bytes
+from .layout import Tile
 from .matrix import GramMatrix, open_store
 from .matrix import open as open_matrix
-from .progress import progress_bar
-from .stores import DiskStore, MemoryStore, TileStore, import_zarr
+from .stores import ComputedStore, DiskStore, MemoryStore, TileStore, import_zarr
 from .work import Work, make_work
 
 Array = NDArray[Any]
@@ -38,7 +40,7 @@ def compute(
     dtype: Any = None,
     block: int | None = None,
     memory: int | float | str = "1GB",
-    compress: str | None = None,
+    compress: bool | None = None,
     client: Any = None,
     n_jobs: int | None = None,
     progress: bool | None = None,
@@ -50,8 +52,8 @@ def compute(
 
     Parameters
     ----------
-    kernel : a kernel, or a function called as kernel(A) and kernel(A, B) with parts of X and Y. It gets arrays if X and
-        Y are arrays, a `SequenceBatch` otherwise.
+    kernel : a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix. A function gets arrays of parts of X
+        and Y where lengths are equal, lists of sequences otherwise.
     X, Y : sequences, see `rntk.sequences.as_batch`. Without Y the matrix is symmetric, and only tiles on and above the
         diagonal are computed and kept.
     out : None for memory; a name that ends in .gram for a folder with a file that is mapped, in .zarr for a zarr array.
@@ -61,7 +63,8 @@ def compute(
         everything fits into `memory` and a tile takes a second or so.
     memory : bytes, or a text such as "1GB", for what is held beside X and Y: tiles at work, and the result if `out` is
         None.
-    compress : None or "zstd", for a new .zarr. Kernel values hardly compress.
+    compress : for a new .zarr: whether tiles are compressed, which saves a seventh to a quarter of the room and takes
+        a few hundredths of the time. None does; other stores can't.
     client : a `dask.distributed.Client`, or the address of a scheduler: its workers compute the tiles, one thread each,
         and this process writes them. The numbers are the same.
     n_jobs : threads; None is what the kernel says.
@@ -70,7 +73,7 @@ def compute(
 
     Returns
     -------
-    GramMatrix : complete.
+    GramMatrix : complete. Its `found` says how many tiles an earlier run had left.
 
     Raises
     ------
@@ -109,41 +112,71 @@ def compute(
         tiles = tiles_to_share(cluster)
         store: TileStore
         if target is None:
-            store = _begin_in_memory(work, block, budget, tiles)
+            store = MemoryStore(work.layout_in_memory(block, budget, tiles), work.dtype)
         else:
             store = _open_or_begin(work, target, block, budget, tiles, compress, overwrite)
         try:
-            _fill(store, work, cluster, budget, progress)
+            found = _fill(store, work, cluster, budget, progress)
         finally:
             store.close()
-    return GramMatrix(store) if target is None else open_matrix(target)
+    return GramMatrix(store if target is None else open_matrix(target)._store, found)
 
 
-def _check_target(out: Any, compress: str | None) -> Path | None:
-    if compress not in (None, "zstd"):
-        raise ValueError(f'compress must be None or "zstd", not {compress!r}')
+def stream(
+    kernel: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    kind: str = "ntk",
+    dtype: Any = None,
+    block: int | None = None,
+    memory: int | float | str = "1GB",
+    n_jobs: int | None = None,
+) -> GramMatrix:
+    """The Gram matrix as tiles that are computed when they are read: for products, without room for the whole.
+
+    If all tiles fit into `memory` they are kept, otherwise every product computes them again.
+
+    Parameters
+    ----------
+    kernel, X, Y, kind, dtype, block, memory, n_jobs : as for `rntk.gram.compute`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse.linalg import LinearOperator, eigsh
+    >>> from rntk import RNTK
+    >>> from rntk.gram import stream
+    >>> X = np.random.default_rng(0).standard_normal((300, 20))
+    >>> K = stream(RNTK(), X, memory="1MB")
+    >>> K
+    GramMatrix(300 x 300, float64, computed when read, then kept)
+    >>> largest = eigsh(LinearOperator(K.shape, K.matvec, dtype=K.dtype), k=1, return_eigenvectors=False)
+    >>> bool(np.isclose(largest[0], np.linalg.eigvalsh(RNTK()(X))[-1]))
+    True
+    """
+    budget = parse_bytes(memory)
+    work = make_work(kernel, X, Y, kind, dtype, n_jobs)
+    try:
+        layout, keep = work.layout_in_memory(block, budget), True
+    except ValueError:  # it doesn't fit
+        layout, keep = work.layout(block, budget), False
+    return GramMatrix(ComputedStore(layout, work.dtype, work.compute, keep))
+
+
+def _check_target(out: Any, compress: bool | None) -> Path | None:
+    if compress is not None and not isinstance(compress, (bool, np.bool_)):
+        raise ValueError(f"compress must be True, False or None, not {compress!r}")
     if out is not None and not isinstance(out, (str, os.PathLike)):
         raise TypeError(f"out must be None or a path, not {type(out).__name__}")
     target = None if out is None else Path(os.fsdecode(out))
     if target is not None and target.suffix not in (".gram", ".zarr"):
         raise ValueError(f"out must be None or a name that ends in .gram or .zarr, not {str(target)!r}")
-    if compress is not None and (target is None or target.suffix != ".zarr"):
+    if compress and (target is None or target.suffix != ".zarr"):
         raise ValueError("only .zarr stores are compressed")
     if target is not None and target.suffix == ".zarr":
         import_zarr()
     return target
-
-
-def _begin_in_memory(work: Work, block: int | None, budget: int, tiles: int) -> MemoryStore:
-    """A store for a matrix that fits, with the tiles at work beside it."""
-    n = len(work.X)
-    needed = (n * (n + 1) // 2 if work.Y is None else n * len(work.Y)) * work.dtype.itemsize
-    if needed >= budget:
-        raise ValueError(
-            f"the Gram matrix takes {say_bytes(needed)}, and memory is {say_bytes(budget)}; pass "
-            'out="name.gram" to have it on disk, or more memory'
-        )
-    return MemoryStore(work.layout(block, budget - needed, tiles), work.dtype)
 
 
 def _open_or_begin(
@@ -152,17 +185,14 @@ def _open_or_begin(
     block: int | None,
     budget: int,
     tiles: int,
-    compress: str | None,
+    compress: bool | None,
     overwrite: bool,
 ) -> DiskStore:
     """The store of an earlier run of the same matrix, or a new one."""
     identity = work.identity()
     if (target / DOCUMENT).exists():
         try:
-            if block is None:
-                there = check_block(read_document(target)["identity"]["block"])
-            else:
-                there = check_block(block)
+            there = check_count("block", read_document(target)["identity"]["block"] if block is None else block)
             folder = resume(target, {**identity, "block": there})
             with _closing_on_error(folder):
                 work.layout(there, budget)  # raises if it doesn't fit
@@ -177,7 +207,7 @@ def _open_or_begin(
         "shape": layout.shape,
         "symmetric": layout.symmetric,
         "target": target.suffix[1:],
-        "compress": compress,
+        "compress": target.suffix == ".zarr" if compress is None else compress,
     }
     folder = begin(target, document)
     with _closing_on_error(folder):
@@ -195,8 +225,8 @@ def _closing_on_error(folder: StoreFolder) -> Iterator[None]:
         raise
 
 
-def _fill(store: TileStore, work: Work, client: Any, budget: int, progress: bool | None) -> None:
-    """Compute the tiles that are missing or damaged."""
+def _fill(store: TileStore, work: Work, client: Any, budget: int, progress: bool | None) -> int:
+    """Compute the tiles that are missing or damaged; returns how many were there."""
     layout = store.layout
     kept = [tile for tile in layout if store.is_done(tile)]
     damaged = [tile for tile in kept if not store.check(tile)]
@@ -209,7 +239,7 @@ def _fill(store: TileStore, work: Work, client: Any, budget: int, progress: bool
     fine = set(kept) - set(damaged)
     missing = [tile for tile in layout if tile not in fine]
     if not missing:
-        return
+        return len(fine)
     _check_room(store, missing)
     with progress_bar("Gram matrix", layout.numbers(), progress) as advance:
         advance(layout.numbers() - sum(map(layout.numbers, missing)))
@@ -224,11 +254,12 @@ def _fill(store: TileStore, work: Work, client: Any, budget: int, progress: bool
                     put(tile, work.compute(layout, tile))
             else:
                 run_on_cluster(client, work, layout, missing, put, budget)
+    return len(fine)
 
 
 def _check_room(store: TileStore, missing: list[Tile]) -> None:
     """Stop before the work, not in the middle of it, if there is no room for the result."""
-    if not isinstance(store, DiskStore) or store.folder.document["compress"] is not None:
+    if not isinstance(store, DiskStore) or store.folder.document["compress"]:
         return
     needed = sum(map(store.layout.numbers, missing)) * store.dtype.itemsize
     usage = shutil.disk_usage(store.folder.path)

@@ -1,6 +1,6 @@
-"""Where tiles are kept: in memory, in a file that is mapped, or in zarr.
+"""Where tiles are kept: in memory, in a file that is mapped, in zarr, or nowhere, to be computed when asked for.
 
-All three offer the same: `done` (which tiles are there), `write`, `read`. On disk a tile is complete or absent: its
+All offer the same: `is_done` (whether a tile is there), `write`, `read`. On disk a tile is complete or absent: its
 numbers are written first, then its checksum. Whenever the process ends, an entry in the index means that the tile it
 stands for was written as a whole.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,18 @@ class TileStore(ABC):
         self.layout = layout
         self.dtype = dtype
 
+    @property
+    def place(self) -> str:
+        """Where tiles are, in words."""
+        return "in memory"
+
     @abstractmethod
     def is_done(self, tile: Tile) -> bool:
         """Whether the tile is there."""
+
+    def count_done(self) -> int:
+        """How many tiles are there."""
+        return sum(map(self.is_done, self.layout))
 
     @abstractmethod
     def write(self, tile: Tile, values: Array) -> None:
@@ -79,6 +89,32 @@ class MemoryStore(TileStore):
         return self._tiles[tile]
 
 
+class ComputedStore(MemoryStore):
+    """Tiles that are computed when they are read; every time, unless told to `keep` them."""
+
+    def __init__(
+        self, layout: Layout, dtype: np.dtype[Any], compute: Callable[[Layout, Tile], Array], keep: bool
+    ) -> None:
+        super().__init__(layout, dtype)
+        self._compute = compute
+        self._keep = keep
+
+    @property
+    def place(self) -> str:
+        return "computed when read" + (", then kept" if self._keep else "")
+
+    def is_done(self, tile: Tile) -> bool:
+        return True
+
+    def read(self, tile: Tile) -> Array:
+        if not super().is_done(tile):
+            values = self._compute(self.layout, tile)
+            if not self._keep:
+                return values
+            self.write(tile, values)
+        return super().read(tile)
+
+
 class DiskStore(TileStore):
     """Tiles in a folder, with an index of checksums. Subclasses put the numbers where they belong.
 
@@ -97,8 +133,15 @@ class DiskStore(TileStore):
         #: Tiles whose checksum was found right since the store was opened.
         self._checked: set[Tile] = set()
 
+    @property
+    def place(self) -> str:
+        return f"in {self.path}"
+
     def is_done(self, tile: Tile) -> bool:
         return bool(self._entries[self.layout.slot(tile)].any())
+
+    def count_done(self) -> int:
+        return int(self._entries.any(axis=1).sum())
 
     def write(self, tile: Tile, values: Array) -> None:
         checksum = zlib.crc32(values.data)
@@ -186,19 +229,25 @@ class MappedStore(DiskStore):
 
 
 class ZarrStore(DiskStore):
-    """Tiles as chunks of one zarr array, which other programs read too; absent tiles and the mirror image are NaN."""
+    """Tiles as chunks of one zarr array, which other programs read too; absent tiles and the mirror image are NaN.
 
-    def __init__(self, folder: StoreFolder, layout: Layout, dtype: np.dtype[Any], compress: str | None = None) -> None:
+    Compression is LZ4 after the bits of all numbers of equal rank are brought together: signs, exponents and leading
+    bits of kernel values are alike, the others are noise. Blocks that don't shrink are stored as they are. Chunks at
+    the edge are larger than the tile they hold; zarr's own checksum covers the rest of their bytes.
+    """
+
+    def __init__(self, folder: StoreFolder, layout: Layout, dtype: np.dtype[Any], compress: bool = False) -> None:
         super().__init__(folder, layout, dtype)
         zarr = import_zarr()
         if folder.writable and not (folder.path / "zarr.json").exists():
-            compressors = {None: None, "zstd": zarr.codecs.ZstdCodec(level=1)}[compress]
+            codecs = zarr.codecs
+            smaller = codecs.BloscCodec(cname="lz4", clevel=1, shuffle="bitshuffle", typesize=dtype.itemsize)
             zarr.create_array(
                 str(folder.path),
                 shape=layout.shape,
                 chunks=layout.tile_shape((0, 0)),
                 dtype=dtype,
-                compressors=compressors,
+                compressors=[*([smaller] if compress else []), codecs.Crc32cCodec()],
                 fill_value=np.nan,
                 attributes={"symmetric": layout.symmetric},
                 config={"write_empty_chunks": True},  # without a look at every number whether it is NaN

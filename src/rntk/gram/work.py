@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import say_bytes
 from ..errors import KernelOverflowError
+from ..evaluation import evaluate, settings_of, with_settings
 from ..sequences import SequenceBatch, as_batch
 from ..threads import count_threads
 from .identity import describe, digest_batch
-from .layout import Layout, Tile, make_layout, parameters
+from .layout import Layout, Tile, make_layout
 
 Array = NDArray[Any]
 KINDS = ("ntk", "nngp")
@@ -26,9 +27,9 @@ class Work:
 
     Attributes
     ----------
-    kernel : called as kernel(A) on the diagonal and kernel(A, B) elsewhere; for `kind` "nngp" its method of that name.
+    kernel, kind : see `rntk.evaluation.evaluate`.
     X, Y : the sequences; Y is None for a symmetric matrix.
-    as_arrays : hand the kernel arrays rather than batches, because arrays were given.
+    dtype : of the values as they are kept.
     """
 
     kernel: Any
@@ -36,13 +37,25 @@ class Work:
     Y: SequenceBatch | None
     kind: str
     dtype: np.dtype[Any]
-    as_arrays: bool
 
     def layout(self, block: int | None, memory: int, tiles: int = 0) -> Layout:
         """How the matrix is cut; into `tiles` at least, if that makes them not too small."""
         # A kernel without a dtype of its own computes in double precision, whatever is kept.
-        itemsize = self.dtype.itemsize if parameters(self.kernel)["dtype"] else 8
+        itemsize = self.dtype.itemsize if settings_of(self.kernel, "dtype") else 8
         return make_layout(self.kernel, self.X, self.Y, block, memory, itemsize, tiles)
+
+    def layout_in_memory(self, block: int | None, memory: int, tiles: int = 0) -> Layout:
+        """The same where all tiles are kept in memory, beside those at work."""
+        n = len(self.X)
+        least = (n * (n + 1) // 2 if self.Y is None else n * len(self.Y)) * self.dtype.itemsize
+        if least >= memory:
+            raise ValueError(
+                f"the Gram matrix takes {say_bytes(least)}, and memory is {say_bytes(memory)}; pass "
+                'out="name.gram" to have it on disk, or more memory'
+            )
+        layout = self.layout(block, memory - least, tiles)
+        # Tiles on the diagonal are kept in full, so there is less room than was thought.
+        return self.layout(block, memory - layout.numbers() * self.dtype.itemsize, tiles)
 
     def identity(self) -> dict[str, Any]:
         """What tells this matrix from others, as JSON; the block is added by the store."""
@@ -61,22 +74,14 @@ class Work:
         """The kernel values of a tile."""
         i, j = tile
         rows, columns = layout.rows(i), layout.columns(j)
-        evaluate = self.kernel if self.kind == "ntk" else self.kernel.nngp
+        left, right = _part(self.X, rows), None
+        if self.Y is not None or i != j:
+            right = _part(self.X if self.Y is None else self.Y, columns)
         try:
-            if self.Y is None and i == j:
-                values = evaluate(self._take(self.X, rows))
-            else:
-                values = evaluate(self._take(self.X, rows), self._take(self.X if self.Y is None else self.Y, columns))
+            values = evaluate(self.kernel, left, right, self.kind)
         except KernelOverflowError as error:
             raise _rename(error, rows.start, columns.start, self.Y is None) from None
         return self._check(values, layout, tile)
-
-    def _take(self, batch: SequenceBatch, part: slice) -> Any:
-        taken = batch.take(np.arange(part.start, part.stop))
-        if not self.as_arrays:
-            return taken
-        n, m = len(taken), taken.n_channels
-        return taken.values.reshape((n, -1) if m == 1 else (n, -1, m))
 
     def _check(self, values: Any, layout: Layout, tile: Tile) -> Array:
         """The values in the form in which tiles are kept, or what is wrong with them."""
@@ -96,6 +101,11 @@ class Work:
         return kept
 
 
+def _part(batch: SequenceBatch, places: slice) -> SequenceBatch:
+    """Consecutive sequences."""
+    return batch.take(np.arange(places.start, places.stop))
+
+
 def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | None = None) -> Work:
     """Check what `rntk.gram.compute` was given. The caller's kernel stays as it is."""
     if not callable(kernel):
@@ -104,13 +114,13 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
         raise ValueError(f'kind must be "ntk" or "nngp", not {kind!r}')
     if kind == "nngp" and not callable(getattr(kernel, "nngp", None)):
         raise ValueError(f'kind="nngp" is for kernels of networks; {describe_briefly(kernel)} has no nngp kernel')
-    if "sequence" in parameters(kernel)["readout"]:
+    if "sequence" in settings_of(kernel, "readout"):
         raise ValueError(
             'readout="sequence" has one row per step of every sequence, and tiles have one per sequence; take readout '
             '"last" or "mean", or call the kernel itself'
         )
     if dtype is None:
-        dtype = np.result_type(*(parameters(kernel)["dtype"] or ["float64"]))
+        dtype = np.result_type(*(settings_of(kernel, "dtype") or ["float64"]))
     try:
         kept: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
@@ -120,25 +130,14 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
     kernel = with_settings(kernel, dtype=kept.name, progress=False)
     if n_jobs is not None:
         count_threads(n_jobs)
-        if not parameters(kernel)["n_jobs"]:
+        if not settings_of(kernel, "n_jobs"):
             raise ValueError(f"n_jobs={n_jobs} has no effect: {describe_briefly(kernel)} has no threads of its own")
         kernel = with_settings(kernel, n_jobs=n_jobs)
-    as_arrays = all(isinstance(each, np.ndarray) and each.dtype != object for each in (X, *(() if Y is None else (Y,))))
     left = as_batch(X, name="X")
     right = None if Y is None else as_batch(Y, name="Y")
     if right is not None and right.n_channels != left.n_channels:
         raise ValueError(f"X has {left.n_channels} channels and Y has {right.n_channels}; they must agree")
-    return Work(kernel, left, right, kind, kept, as_arrays)
-
-
-def with_settings(kernel: Any, **settings: Any) -> Any:
-    """A copy of the kernel, or of the kernels it is made of, with those of the settings that they have."""
-    if not (hasattr(kernel, "get_params") and hasattr(kernel, "set_params")):
-        return kernel
-    wanted = {
-        name: settings[name.rpartition("__")[2]] for name in kernel.get_params() if name.rpartition("__")[2] in settings
-    }
-    return copy.deepcopy(kernel).set_params(**wanted) if wanted else kernel
+    return Work(kernel, left, right, kind, kept)
 
 
 def describe_briefly(kernel: Any) -> str:

@@ -9,10 +9,11 @@ import numpy as np
 
 from ..activations import Activation, as_activation
 from ..architecture import Architecture, Direction, per_layer
+from ..checks import check_count
 from ..errors import SequenceError
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel, hyperparameter
-from .recurrent import Bounds, Sigma, check_depth
+from .recurrent import Bounds, Sigma
 
 
 class NTK(NetworkKernel):
@@ -40,6 +41,9 @@ class NTK(NetworkKernel):
     array([[1.5   , 0.3429],
            [0.3429, 1.5   ]])
     """
+
+    #: Vectors, not sequences: all steps of all channels in a row (`rntk.evaluation.suited`).
+    compares_vectors = True
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class NTK(NetworkKernel):
     hyperparameter_sigma_v = hyperparameter("sigma_v")
 
     def _architecture(self) -> Architecture:
-        depth = check_depth(self.depth)
+        depth = check_count("depth", self.depth)
         none = (0.0,) * depth
         return Architecture(
             activation=as_activation(self.activation),

@@ -13,7 +13,7 @@ from ..architecture import Architecture, Direction
 from ..engine import Engine, Scale, choose_engine, load_engine, scales
 from ..errors import KernelOverflowError
 from ..gram import Grams, run_tiles
-from ..gram.progress import progress_bar
+from ..progress import progress_bar
 from ..sequences import SequenceBatch
 from ..threads import count_threads
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-import numpy as np
-
 from ..activations import Activation, as_activation
 from ..architecture import Architecture, Parameterization, Readout, per_layer
+from ..checks import check_count
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel, hyperparameter
 
@@ -112,7 +111,7 @@ class RNTK(NetworkKernel):
     hyperparameter_sigma_v = hyperparameter("sigma_v")
 
     def _architecture(self) -> Architecture:
-        depth = check_depth(self.depth)
+        depth = check_count("depth", self.depth)
         if self.readout not in ("last", "mean", "sequence"):
             raise ValueError(f'readout must be "last", "mean" or "sequence", not {self.readout!r}')
         if self.parameterization not in ("ntk", "standard"):
@@ -139,10 +138,3 @@ class RNTK(NetworkKernel):
     @property
     def _reads_both_ways(self) -> bool:
         return bool(self.bidirectional)
-
-
-def check_depth(depth: Any) -> int:
-    """`depth` as a positive integer."""
-    if isinstance(depth, (bool, np.bool_)) or not isinstance(depth, (int, np.integer)) or depth < 1:
-        raise ValueError(f"depth must be a positive integer, not {depth!r}")
-    return int(depth)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_count
 from ..kernels import RNTK
 from ..plot import COLOURS, axes_or_new
 from .convolution import ScaledConv1D
 from .regressors import FilterRegressor
 from .rnn import LinearRNN
-from .scales import check_count, scale_factors
+from .scales import scale_factors
 
 Array = NDArray[np.float64]
 

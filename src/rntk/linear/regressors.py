@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks import check_count
 from ..estimators.regressor import check_ridge, solve_ridge
 from ..sequences import SequenceBatch, check_channels
 from .convolution import ScaledConv1D
 from .data import is_flat, laid_out, read_inputs, read_targets
 from .filters import convolve, correlate, normal_equations
-from .scales import check_count, scale_factors
+from .scales import scale_factors
 
 Array = NDArray[np.float64]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_count
 from ..errors import KernelOverflowError
 
 Array = NDArray[np.float64]
@@ -48,17 +48,6 @@ def scale_factors(T: int, nu_w: float, nu_f: float = 1.0, nu_c: float = 1.0) -> 
             f"the scale factors overflow at lag {first}: nu_w = {nu_w:g} > 1 is an unstable network; take nu_w < 1", 0
         )
     return np.asarray(rho, dtype=np.float64)
-
-
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """`value` as an integer of at least `least`."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = least - 1
-    if isinstance(value, (bool, np.bool_)) or count < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
-    return count
 
 
 def check_variances(**values: Any) -> tuple[float, ...]:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_count
 from ..errors import KernelOverflowError
 from ..kernels import RNTK
 from ..sequences import SequenceBatch
 from .data import read_inputs
 from .filters import convolve, correlate
-from .scales import check_count, check_variances, scale_factors
+from .scales import check_variances, scale_factors
 
 Array = NDArray[np.float64]
 

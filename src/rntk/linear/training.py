@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gram.progress import progress_bar
+from ..checks import check_count
+from ..progress import progress_bar
 from ..sequences import SequenceBatch
 from .convolution import ScaledConv1D
 from .data import read_inputs, read_targets
 from .filters import ages, convolve, normal_equations
 from .rnn import LinearRNN
-from .scales import check_count
 
 Array = NDArray[np.float64]
 LinearModel = LinearRNN | ScaledConv1D

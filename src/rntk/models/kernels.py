@@ -26,8 +26,8 @@ from sklearn.gaussian_process.kernels import (
 
 from ..activations import NAMED, Activation, HermiteActivation, Homogeneous, as_activation
 from ..engine import choose_engine
-from ..estimators.base import compares_vectors
 from ..estimators.search.polynomial import Polynomial
+from ..evaluation import compares_vectors
 from ..kernels import NTK, RNTK, NetworkKernel
 from ..sequences import SequenceBatch
 from ..threads import count_threads
@@ -186,7 +186,7 @@ def _check(kind: str, name: str, value: Any, where: str) -> None:
 
 
 def check_suits(kernel: Any, batch: SequenceBatch, where: str) -> None:
-    """Raise unless the kernel can compare these sequences; the rules are those of `estimators.base.suited`."""
+    """Raise unless the kernel can compare these sequences; the rules are those of `evaluation.suited`."""
     leaves = list(_leaves(kernel))
     as_vectors = compares_vectors(kernel)
     size = int(batch.lengths[0]) * batch.n_channels

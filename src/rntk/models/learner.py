@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
-from ..estimators.base import compares_vectors
+from ..evaluation import compares_vectors
 from .arrays import Shelf
 from .errors import DefectError, quote
 from .fields import Fields

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from abc import abstractmethod
 from itertools import pairwise
 from typing import Any, Self
@@ -16,7 +15,7 @@ from rntk.preprocessing.runs import FloatArray, quietly
 from rntk.sequences import SequenceBatch, as_batch, check_channels
 from rntk.sequences.defects import all_finite, locate
 
-__all__ = ["SequenceTransformer", "check_count", "give_back", "seal"]
+__all__ = ["SequenceTransformer", "give_back", "seal"]
 
 
 class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -96,13 +95,6 @@ class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         tags.requires_fit = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-def check_count(name: str, value: Any) -> int:
-    """Return a parameter that counts something, a whole number of at least 1, or raise ``ValueError``."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
-    return int(value)
 
 
 # ---- Giving back what came ---------------------------------------------------------------------------------

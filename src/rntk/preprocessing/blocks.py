@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rntk.preprocessing.base import SequenceTransformer, check_count
+from rntk.checks import check_count
+from rntk.preprocessing.base import SequenceTransformer
 from rntk.preprocessing.runs import quietly, scale_runs
 from rntk.sequences import SequenceBatch
 from rntk.sequences.batch import offsets_of

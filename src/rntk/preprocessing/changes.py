@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rntk.preprocessing.base import SequenceTransformer, check_count, seal
+from rntk.checks import check_count
+from rntk.preprocessing.base import SequenceTransformer, seal
 from rntk.preprocessing.runs import quietly
 from rntk.sequences import SequenceBatch
 from rntk.sequences.batch import offsets_of

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_count
 from .gaussian import Array
 
 #: G(q) or G(q, u): rows (B, d_q) and (B, d_u) to rows (B, d_q).
@@ -104,9 +105,7 @@ def read_recursion(G: Any, nu: Any, cov0: Any, T: Any, inputs: Any) -> Recursion
 
 def read_count(name: str, value: Any, least: int, meaning: str) -> int:
     """`value` as an integer that is not below `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name}, {meaning}, must be an integer of at least {least}, not {value!r}")
-    return int(value)
+    return check_count(f"{name}, {meaning},", value, least)
 
 
 def _read_functions(G: Any) -> tuple[RowFunction, ...]:

@@ -2,11 +2,10 @@
 
 In go sequences, a kernel and a budget of memory; out come explicit features for any linear model (`NystromFeatures`),
 or the exact ridge solution by conjugate gradients (`solve_conjugate`), which the ridge learners take with
-`solver="cg"`. Both evaluate the kernel on blocks of sequences.
+`solver="cg"`. Features come from blocks of rows, products with the whole matrix from the tiles of `rntk.gram`.
 
-Imports run one way: ``budget`` (how much at once) <- ``blocks`` (kernels on blocks) <- ``landmarks`` (which sequences
-stand for the others) and ``approximation`` (the Nyström formula) <- ``nystrom`` (the transformer), ``conjugate`` (the
-solver).
+Imports run one way: ``blocks`` (kernels on blocks) <- ``landmarks`` (which sequences stand for the others) and
+``approximation`` (the Nyström formula) <- ``nystrom`` (the transformer), ``conjugate`` (the solver).
 """
 
 from .conjugate import solve_conjugate

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ...gram.progress import progress_bar
+from ...checks import say_bytes
+from ...progress import progress_bar
 from ...sequences import SequenceBatch
 from ..base import Array, gram
-from .blocks import split
-from .budget import count_rows, say_memory
+from .blocks import count_rows, split
 
 
 class NystromMap(NamedTuple):
@@ -32,8 +32,8 @@ def reserve(landmarks: int, memory: int) -> int:
     needed = 4 * 8 * landmarks**2
     if needed > memory:
         raise ValueError(
-            f"n_landmarks={landmarks} need about {say_memory(needed)} for the matrix between them, and memory is "
-            f"{say_memory(memory)}; take fewer landmarks or more memory"
+            f"n_landmarks={landmarks} need about {say_bytes(needed)} for the matrix between them, and memory is "
+            f"{say_bytes(memory)}; take fewer landmarks or more memory"
         )
     return needed
 

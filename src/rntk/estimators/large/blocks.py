@@ -1,4 +1,4 @@
-"""Kernels on blocks of sequences: a quiet copy, its precision, and rows of kernel values one block after another."""
+"""Kernels on blocks of sequences: a quiet copy, its precision, how much at once, and one block after another."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.gaussian_process.kernels import Kernel
 
+from ...checks import say_bytes
+from ...evaluation import evaluate, with_settings
 from ...sequences import SequenceBatch
 from ...threads import count_threads
-from ..base import suited
+from ..base import BLOCK_BYTES
+
+#: Bytes behind a kernel value in use: as the kernel returns it, as float64, and in the precision of a product.
+BYTES_PER_VALUE = 24
 
 
 def working_copy(kernel: Any, n_jobs: int | None = None) -> Any:
@@ -19,28 +22,36 @@ def working_copy(kernel: Any, n_jobs: int | None = None) -> Any:
 
     `n_jobs` threads, unless None, for every kernel of the library in it. Functions are returned as they are.
     """
-    if n_jobs is not None:
-        count_threads(n_jobs)  # refuses what is no number of threads, whatever the kernel
-    if not isinstance(kernel, Kernel):
-        return kernel
-    wanted: dict[str, Any] = {"progress": False} | ({} if n_jobs is None else {"n_jobs": n_jobs})
-    copy = clone(kernel)
-    changes = {
-        name: wanted[name.rpartition("__")[2]] for name in copy.get_params() if name.rpartition("__")[2] in wanted
-    }
-    return copy.set_params(**changes) if changes else copy
+    if n_jobs is None:
+        return with_settings(kernel, progress=False)
+    count_threads(n_jobs)  # refuses what is no number of threads, whatever the kernel
+    return with_settings(kernel, progress=False, n_jobs=n_jobs)
 
 
 def precision_of(kernel: Any, X: SequenceBatch) -> np.dtype[Any]:
     """float32 if that is what the kernel returns, else float64; asked of the first sequence."""
-    one = suited(kernel, X.take([0]))
-    found = np.asarray(kernel(one, one)).dtype
+    one = X.take([0])
+    found = np.asarray(evaluate(kernel, one, one)).dtype
     return np.dtype(np.float32 if found == np.float32 else np.float64)
 
 
 def default_tolerance(precision: np.dtype[Any]) -> float:
     """Eigenvalues below this part of the largest are rounding of kernel values: a hundred units in the last place."""
     return 100 * float(np.finfo(precision).eps)
+
+
+def count_rows(columns: int, memory: int, reserved: int = 0) -> int:
+    """Rows of a block with this many columns, at least one, of what `memory` leaves beside `reserved` bytes.
+
+    Blocks of more than `BLOCK_BYTES` are no faster, so a large budget is not used up.
+    """
+    row = BYTES_PER_VALUE * columns
+    if memory < reserved + row:
+        raise ValueError(
+            f"memory is {say_bytes(memory)}, and {columns} landmarks need at least {say_bytes(reserved + row)}; "
+            "take more memory or fewer landmarks"
+        )
+    return max(1, min((memory - reserved) // row, BLOCK_BYTES // (8 * columns)))
 
 
 def split(X: SequenceBatch, rows: int) -> Iterator[tuple[slice, SequenceBatch]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +15,16 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from ... import gram
+from ...checks import check_count, parse_bytes, say_bytes
+from ...evaluation import settings_of
+from ...progress import progress_bar
 from ...sequences import SequenceBatch
-from ..base import Array, gram
+from ..base import Array
 from .approximation import features, map_of, reserve
-from .blocks import default_tolerance, precision_of, split, working_copy
-from .budget import BYTES_PER_VALUE, check_count, read_memory, say_memory
+from .blocks import default_tolerance, precision_of, working_copy
 from .landmarks import choose_landmarks
 
-#: Sequences per side of a tile, at most and at least: larger ones gain no speed, smaller ones lose much.
-LARGEST_TILE, SMALLEST_TILE = 2048, 64
 #: Vectors as long as the targets that conjugate gradients and their products hold at once.
 VECTORS = 12
 
@@ -54,6 +56,7 @@ def solve_conjugate(
     tol: float = 1e-8,
     max_iter: int = 1000,
     random_state: Any = None,
+    cache: Any = None,
 ) -> Solution:
     """Solve (W K W + α_c I) a_c = y_c for every target c, with K = kernel(X) read in tiles.
 
@@ -62,8 +65,9 @@ def solve_conjugate(
     targets : (n, targets). alpha : (targets,), positive. weight : (n,), the diagonal of W, or None for ones.
     n_landmarks : of the preconditioner, drawn uniformly; 0 for none.
     memory : budget for tiles, preconditioner and vectors. Tiles are kept if all of them fit, else computed again in
-        every iteration.
+        every iteration, or read from `cache`.
     tol : largest relative residual of a target. max_iter : passes at most.
+    cache : None, or the store of `rntk.gram.compute` that holds K or shall hold it.
 
     Warns
     -----
@@ -92,35 +96,41 @@ def solve_conjugate(
     Frangella, Tropp and Udell, *Randomized Nyström preconditioning*, SIAM Journal on Matrix Analysis and
     Applications 44, 2023.
     """
-    budget = read_memory(memory)
+    budget = parse_bytes(memory)
     tol, max_iter = check_tolerance(tol), check_count("max_iter", max_iter, 1)
     count = min(check_count("n_landmarks", n_landmarks, 0), len(X))
     if not (alpha > 0).all():
         raise ValueError(f'solver="cg" needs alpha above zero, not {alpha.min():g}; solver="direct" interpolates')
-    working = working_copy(kernel)
-    K = TiledGram(working, X, budget, reserved=_reserved(targets, count, budget))
+    working, show = working_copy(kernel), next(iter(settings_of(kernel, "progress")), None)
+    free = budget - _reserved(targets, count, budget)
+    if cache is None:
+        K = gram.stream(working, X, memory=free)
+    else:
+        K = gram.compute(working, X, out=cache, memory=free, progress=show)
     invert = None
     if count:
         at = choose_landmarks(working, X, count, "uniform", check_random_state(random_state), budget)
         invert = Preconditioner(working, X, X.take(at), alpha, weight, budget).apply
 
-    def apply(columns: Array) -> Array:
-        found = K.times(columns) if weight is None else weight[:, None] * K.times(weight[:, None] * columns)
-        found += alpha * columns
-        return found
-
     size = np.linalg.norm(targets, axis=0)
     size[size == 0] = 1.0
-    dual, n_iter, residual = _iterate(apply, invert, targets / size, tol, max_iter)
+    with progress_bar("conjugate gradients", -math.log10(tol), show) as advance:
+        watch = Watch(advance, tol)
+
+        def apply(columns: Array) -> Array:
+            scale = 1.0 if weight is None else weight[:, None]
+            return np.asarray(scale * K._times(scale * columns, watch.use) + alpha * columns)
+
+        dual, residual = _iterate(apply, invert, targets / size, tol, max_iter, watch)
     if not residual <= tol:
         warnings.warn(
-            f"conjugate gradients stopped after {n_iter} iterations (max_iter={max_iter}) with a relative residual of "
-            f"{residual:.1e}, above tol={tol:.1e}. More n_landmarks (now {count}) or a larger alpha make it converge "
-            "faster; a larger max_iter or tol lets it finish",
+            f"conjugate gradients stopped after {watch.iterations} iterations (max_iter={max_iter}) with a relative "
+            f"residual of {residual:.1e}, above tol={tol:.1e}. More n_landmarks (now {count}) or a larger alpha make "
+            "it converge faster; a larger max_iter or tol lets it finish",
             ConvergenceWarning,
             stacklevel=4,
         )
-    return Solution(dual * size, n_iter, residual)
+    return Solution(dual * size, watch.iterations, residual)
 
 
 def check_tolerance(tol: Any) -> float:
@@ -134,96 +144,75 @@ def _reserved(targets: Array, landmarks: int, memory: int) -> int:
     """Bytes for everything but tiles; refused if that leaves none for tiles."""
     n = len(targets)
     needed = VECTORS * 8 * targets.size + 8 * n * landmarks + (reserve(landmarks, memory) if landmarks else 0)
-    least = needed + BYTES_PER_VALUE * min(SMALLEST_TILE, n) ** 2
-    if least > memory:
+    if needed >= memory:
         raise ValueError(
-            f"{n} sequences with {targets.shape[1]} targets and n_landmarks={landmarks} need at least "
-            f"{say_memory(least)}, and memory is {say_memory(memory)}; take fewer landmarks or more memory"
+            f"{n} sequences with {targets.shape[1]} targets and n_landmarks={landmarks} need more than "
+            f"{say_bytes(needed)}, and memory is {say_bytes(memory)}; take fewer landmarks or more memory"
         )
     return needed
 
 
-def _iterate(apply: Any, invert: Any, targets: Array, tol: float, max_iter: int) -> tuple[Array, int, float]:
+class Watch:
+    """Counts iterations and feeds the progress bar: digits gained, and how much of the matrix was used again."""
+
+    def __init__(self, advance: Callable[..., None], tol: float) -> None:
+        self._advance = advance
+        self._wanted = -math.log10(tol)
+        self._digits = self._used = 0.0
+        self.iterations = 0
+
+    def use(self, share: float) -> None:
+        """A share of the matrix was used."""
+        self._used = (self._used + share) % 1.0
+        self._advance(0.0, f"iteration {self.iterations + 1}, {self._used:.0%} of the matrix")
+
+    def see(self, residual: Array) -> None:
+        """The iteration has come to this residual, of targets of unit length."""
+        size = float(np.linalg.norm(residual, axis=0).max())
+        digits = min(-math.log10(size), self._wanted) if size > 0 else self._wanted
+        self._advance(max(digits - self._digits, 0.0))
+        self._digits = max(digits, self._digits)
+
+    def count(self, _: Any) -> None:
+        """One more iteration."""
+        self.iterations += 1
+
+
+def _iterate(apply: Any, invert: Any, targets: Array, tol: float, max_iter: int, watch: Watch) -> tuple[Array, float]:
     """Conjugate gradients until the true residual is below `tol`, no longer falls, or `max_iter` are used up.
 
     The residual that the iteration carries along drifts from the true one. So that is computed at the end, and where it
     is still too large the iteration begins again for what is left.
     """
-    shape, used = targets.shape, 0
+    shape = targets.shape
 
     def stacked(function: Any) -> Any:
         return LinearOperator(
             (targets.size, targets.size), lambda x: function(x.reshape(shape)).ravel(), dtype=np.float64
         )
 
-    def tick(_: Array) -> None:
-        nonlocal used
-        used += 1
+    def watched(residual: Array) -> Array:  # conjugate gradients show their residual to the preconditioner only
+        watch.see(residual)
+        return residual.copy() if invert is None else np.asarray(invert(residual))
 
     dual, left = np.zeros(shape), targets
     residual = float(np.linalg.norm(targets, axis=0).max())
-    while used < max_iter and residual > tol:
+    while watch.iterations < max_iter and residual > tol:
         step, _ = cg(
             stacked(apply),
             left.ravel(),
             rtol=0.0,
             atol=tol / 2,
-            maxiter=max_iter - used,
-            M=None if invert is None else stacked(invert),
-            callback=tick,
+            maxiter=max_iter - watch.iterations,
+            M=stacked(watched),
+            callback=watch.count,
         )
         dual += step.reshape(shape)
         left = targets - apply(dual)
         residual, before = float(np.linalg.norm(left, axis=0).max()), residual
         if not residual < before / 2:  # rounding, or no positive definite matrix
             break
-    return dual, used, residual
-
-
-class TiledGram:
-    """kernel(X) in tiles, on and above the diagonal, of which products are made without the matrix.
-
-    Parameters
-    ----------
-    memory, reserved : the budget in bytes, and how much of it is taken.
-
-    Attributes
-    ----------
-    side : sequences per side of a tile.
-    kept : the precision in which tiles are kept from one product to the next, None where they don't fit. Products are
-        in double precision, so float64 saves a conversion; the kernel's own loses nothing.
-    """
-
-    def __init__(self, kernel: Any, X: SequenceBatch, memory: int, reserved: int = 0) -> None:
-        free, n = memory - reserved, len(X)
-        side = min(n, LARGEST_TILE, max(SMALLEST_TILE, math.isqrt(free // (2 * BYTES_PER_VALUE))))
-        self.side = math.ceil(n / math.ceil(n / side))  # tiles of equal size: no small ones at the end
-        values, working = n * (n + self.side) // 2, BYTES_PER_VALUE * self.side**2
-        choices = (np.dtype(np.float64), precision_of(kernel, X))
-        self.kept = next((each for each in choices if values * each.itemsize + working <= free), None)
-        self._kernel, self._parts = kernel, list(split(X, self.side))
-        self._tiles: dict[tuple[int, int], Array] = {}
-
-    def tile(self, i: int, j: int) -> Array:
-        """Kernel values between blocks i and j of sequences, j ≥ i."""
-        if (i, j) in self._tiles:
-            return self._tiles[i, j]
-        # Without a second batch for the diagonal, which holds the noise of the kernel if it has any.
-        found = gram(self._kernel, self._parts[i][1], self._parts[j][1] if j > i else None)
-        if self.kept is not None:
-            self._tiles[i, j] = found = found.astype(self.kept, copy=False)
-        return found
-
-    def times(self, columns: Array) -> Array:
-        """kernel(X) @ columns."""
-        found = np.zeros_like(columns)
-        for i, (row, _) in enumerate(self._parts):
-            for j in range(i, len(self._parts)):
-                column, tile = self._parts[j][0], self.tile(i, j)
-                found[row] += tile @ columns[column]
-                if j > i:
-                    found[column] += tile.T @ columns[row]
-        return found
+    return dual, residual
 
 
 class Preconditioner:
@@ -244,8 +233,8 @@ class Preconditioner:
         value, vector = linalg.eigh(U.T @ U)
         kept = value > default_tolerance(np.dtype(np.float64)) * value[-1]
         value, turn = value[kept], vector[:, kept] / np.sqrt(value[kept])
-        for start in range(0, len(U), SMALLEST_TILE):  # in place: there is no room for a second matrix of this size
-            rows = U[start : start + SMALLEST_TILE]
+        for start in range(0, len(U), 64):  # in place: there is no room for a second matrix of this size
+            rows = U[start : start + 64]
             rows[:, : len(value)] = rows @ turn
         self.U = U[:, : len(value)]
         #: (rank, targets), what M takes away along U.

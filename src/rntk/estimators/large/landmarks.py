@@ -10,8 +10,7 @@ from scipy import linalg
 
 from ...sequences import SequenceBatch
 from ..base import Array, gram, self_gram
-from .blocks import default_tolerance, precision_of, split
-from .budget import BYTES_PER_VALUE, count_rows
+from .blocks import BYTES_PER_VALUE, count_rows, default_tolerance, precision_of, split
 
 Indices = NDArray[np.int64]
 SELECTIONS = ("uniform", "kmeans++", "leverage")

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
+from ...checks import check_count, parse_bytes
 from ..base import Array, KernelLearner
 from .approximation import features, map_of, reserve
-from .blocks import default_tolerance, precision_of, working_copy
-from .budget import check_count, count_rows, read_memory
+from .blocks import count_rows, default_tolerance, precision_of, working_copy
 from .landmarks import SELECTIONS, choose_landmarks
 
 
@@ -153,14 +153,14 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelL
         ):
             raise ValueError(f"rank_tolerance must be a number from 0 to below 1, or None, not {tolerance!r}")
         if self.dtype is None:
-            return read_memory(self.memory), None
+            return parse_bytes(self.memory), None
         try:
             wanted = np.dtype(self.dtype)
         except TypeError:
             wanted = np.dtype(object)
         if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype must be float32, float64 or None, not {self.dtype!r}")
-        return read_memory(self.memory), wanted
+        return parse_bytes(self.memory), wanted
 
     @property
     def _n_features_out(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from ...checks import check_count
 from ...kernels.network import NetworkKernel
 from ...sequences import SequenceBatch
 from ..base import KernelLearner
@@ -65,9 +66,7 @@ class KernelSearch(KernelLearner):
             reason = "the paper's grid is what it is" if self.search == "paper" else "it must be an RNTK or NTK"
             raise ValueError(f"start={self.start!r} can't be used: {reason}")
         for name in ("n_members", "max_length", "max_sequences"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, not {value!r}")
+            check_count(name, getattr(self, name))
 
     def _fit_fast(self, batch: SequenceBatch, targets: Array, groups: Array | None, judge: Any) -> Array:
         """Search, choose, fit; returns the mean of the members' left-out predictions on what they were fitted to."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...gram.progress import progress_bar
+from ...progress import progress_bar
 from ...sequences import SequenceBatch
 from ..base import gram, in_blocks
 from .grids import Candidate, relative_ridges

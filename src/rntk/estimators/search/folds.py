@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.svm import SVC
 
-from ...gram.progress import progress_bar
+from ...progress import progress_bar
 from ...threads import count_threads, run_in_threads
 from ..regressor import solve_ridge
 from .grids import Candidate

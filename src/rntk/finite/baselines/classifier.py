@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ...checks import check_count
 from ...estimators.base import read_sequences
 from ...estimators.classifier import check_labels
 from ...preprocessing import ChannelScaler
-from ...preprocessing.base import check_count
 from ...sequences import SequenceBatch, check_channels
 from ..training import DivergenceError
 from .holdout import hold_out
@@ -145,8 +145,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             name: check_count(name, getattr(self, name))
             for name in ("width", "depth", "max_epochs", "batch_size", "patience")
         }
-        if not isinstance(self.min_steps, numbers.Integral) or self.min_steps < 0:
-            raise ValueError(f"min_steps must be a whole number of at least 0, not {self.min_steps!r}")
+        check_count("min_steps", self.min_steps, 0)
         for name, optional in (("learning_rate", False), ("clip_norm", True), ("validation_fraction", True)):
             value = getattr(self, name)
             top = 1 if name == "validation_fraction" else np.inf

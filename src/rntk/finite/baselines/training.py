@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ...gram.progress import progress_bar
+from ...progress import progress_bar
 from ...sequences import SequenceBatch
 from ..training import DivergenceError
 from .networks import Parameters, Recurrent

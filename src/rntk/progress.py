@@ -12,8 +12,8 @@ PATIENCE = 2.0
 
 
 @contextmanager
-def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Callable[[float], None]]:
-    """A function that takes the amount of work just done.
+def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Callable[..., None]]:
+    """A function advance(amount, note="") that takes the amount of work just done, and a word to show beside the title.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
     """
     terminal = sys.stderr.isatty()
     if show is False or (show is None and not terminal):
-        yield lambda amount: None
+        yield lambda amount, note="": None
         return
 
     from rich.console import Console
@@ -38,9 +38,9 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
     task = bar.add_task(title, total=total)
     begun, started = time.monotonic(), False
 
-    def advance(amount: float) -> None:
+    def advance(amount: float, note: str = "") -> None:
         nonlocal started
-        bar.advance(task, amount)
+        bar.update(task, advance=amount, description=f"{title}, {note}" if note else title)
         if not started and (show or time.monotonic() - begun > PATIENCE):
             bar.start()
             started = True

@@ -1,0 +1,67 @@
+"""Any kernel on any sequences: the form in which it takes them, its values, and copies of it with other settings.
+
+A kernel here is one of the library, one of scikit-learn, or a function of two sets of sequences.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from sklearn.gaussian_process.kernels import Kernel
+
+from .sequences import SequenceBatch
+
+
+def evaluate(kernel: Any, X: SequenceBatch, Y: SequenceBatch | None = None, kind: str = "ntk") -> Any:
+    """kernel(X), or kernel(X, Y), as it comes; for `kind` "nngp" of the kernel's method of that name.
+
+    Without `Y` a kernel object may add noise to the diagonal. A function gets the same sequences twice.
+    """
+    function = kernel if kind == "ntk" else kernel.nngp
+    left = suited(kernel, X)
+    if Y is not None:
+        return function(left, suited(kernel, Y))
+    return function(left) if isinstance(kernel, Kernel) else function(left, left)
+
+
+def suited(kernel: Any, X: SequenceBatch) -> Any:
+    """The sequences in the form that this kernel takes.
+
+    Kernels of the library take the batch. Kernels of scikit-learn that want vectors, and `NTK`, take (n, T m): all
+    steps of all channels in a row. Functions take an array where lengths are equal, otherwise a list of (T_i, m).
+    """
+    if compares_vectors(kernel):
+        if not X.is_equal_length:
+            raise ValueError(
+                f"{type(kernel).__name__} compares vectors of one length; these sequences have lengths "
+                f"{X.lengths.min()} to {X.lengths.max()}. Take RNTK, or pad or cut them first"
+            )
+        return X.values.reshape(len(X), -1)
+    if isinstance(kernel, Kernel):
+        return X
+    if X.is_equal_length:
+        return X.values.reshape(len(X), -1, X.n_channels) if X.n_channels > 1 else X.values.reshape(len(X), -1)
+    return [sequence[:, 0] if X.n_channels == 1 else sequence for sequence in X]
+
+
+def compares_vectors(kernel: Any) -> bool:
+    """Whether a kernel takes all steps of all channels in a row, so that lengths must agree."""
+    return isinstance(kernel, Kernel) and bool(getattr(kernel, "compares_vectors", kernel.requires_vector_input))
+
+
+def settings_of(kernel: Any, name: str) -> list[Any]:
+    """The values of a parameter in a kernel, and in the kernels that a sum or a product is made of."""
+    if not hasattr(kernel, "get_params"):
+        return []
+    return [value for key, value in kernel.get_params().items() if key.rpartition("__")[2] == name]
+
+
+def with_settings(kernel: Any, **settings: Any) -> Any:
+    """A copy of the kernel, or of the kernels it is made of, with those of the settings that they have."""
+    if not (hasattr(kernel, "get_params") and hasattr(kernel, "set_params")):
+        return kernel
+    wanted = {
+        key: settings[key.rpartition("__")[2]] for key in kernel.get_params() if key.rpartition("__")[2] in settings
+    }
+    return copy.deepcopy(kernel).set_params(**wanted) if wanted else kernel
