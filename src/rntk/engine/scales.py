@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from .tiles import Scale
 
+#: Exponents up to this are no danger: products of a few such numbers are far from the ends of the range.
+PLAIN = 200
+
 
 def add(a: Scale, b: Scale) -> Scale:
     """a + b on the larger exponent; a zero has no exponent."""
@@ -25,6 +28,13 @@ def inverse_root(a: Scale) -> Scale:
     odd = a.exponent % 2
     root = np.sqrt(a.mantissa * (1 + odd))
     return Scale(np.divide(1.0, root, out=np.zeros_like(root), where=root > 0), -(a.exponent - odd) // 2)
+
+
+def folded(a: Scale) -> Scale:
+    """The same numbers, those with a small exponent as plain floats: their products stay in range too."""
+    small = np.abs(a.exponent) <= PLAIN
+    plain = np.ldexp(a.mantissa, np.where(small, a.exponent, 0).astype(np.intc))
+    return Scale(np.where(small, plain, a.mantissa), np.where(small, 0, a.exponent))
 
 
 def take(a: Scale, at: NDArray[np.int64]) -> Scale:

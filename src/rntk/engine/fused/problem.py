@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...architecture import Architecture, Direction
 from ...compiled import compile_function, inlined
 from ...sequences import SequenceBatch
+from .. import scales
 from ..tiles import Block, Scale, Tile
 from .memory import LANES, aligned_zeros, padded, scratch
 from .stack import Stack, build_stack, top_exponents
@@ -69,6 +70,12 @@ class Side:
     def packed(self) -> Side:
         """The same side once its rows lie in panels: without them."""
         return replace(self, stack=replace(self.stack, rows=np.empty((0, 0))))
+
+    def with_plain_scales(self) -> Side:
+        """The same side with numbers that need no exponent as plain floats: pairs of them only multiply."""
+        return replace(
+            self, value_scale=scales.folded(self.value_scale), tangent_scale=scales.folded(self.tangent_scale)
+        )
 
     def without_exponents(self) -> Side:
         """The same side with mantissas only, for a caller that keeps the exponents itself."""
@@ -159,7 +166,10 @@ class FusedProblem:
         with scratch() as empty:
             sides = self._make_sides(X, Y, directions, normalizers, threads, empty)
             self._left_panels, self._right_panels = self._pack(*sides, 1 if self_pairs_only else None)
-        self.left, self.right = (side.packed() for side in sides)
+        # A diagonal alone takes exponents out by itself.
+        self.left, self.right = (
+            side.packed() if self_pairs_only else side.packed().with_plain_scales() for side in sides
+        )
         self._left_index = gram_index(self.left.order, architecture, self.left.batch)
         self._right_index = gram_index(self.right.order, architecture, self.right.batch)
         self.shape = (len(self._left_index), len(self._right_index))
