@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from oracles import duals
-from rntk import RNTK, HermiteAccuracyWarning
+from rntk import RNTK, HermiteAccuracyWarning, input_gradient
 from rntk.activations import (
     NAMED,
     HermiteActivation,
@@ -32,6 +32,7 @@ from rntk.activations import (
     sin,
     tanh,
 )
+from rntk.activations.hermite import Parity
 
 STORED = json.loads((Path(duals.__file__).parent / "dual_values.json").read_text())["values"]
 LEAKY = f"leaky_relu({duals.LEAKY_SLOPE})"
@@ -282,3 +283,37 @@ def test_a_kink_by_expansion_warns_and_stays_close():
     with pytest.warns(HermiteAccuracyWarning, match="Kinks"):
         expanded = RNTK(lambda z: np.maximum(z, 0.0)).nngp(X)
     np.testing.assert_allclose(expanded, RNTK().nngp(X), rtol=1e-3)
+
+
+PARITIES = {
+    "tanh": (np.tanh, Parity(1, 2)),
+    "arctan": (np.arctan, Parity(1, 2)),
+    "cosine": (np.cos, Parity(0, 2)),
+    "sigmoid": (lambda z: 1 / (1 + np.exp(-z)), Parity(0, 1)),
+    "nearly odd": (lambda z: np.tanh(z) + 1e-15, Parity(0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", PARITIES)
+def test_odd_and_even_activations_need_half_the_orders(name):
+    """The same numbers, derivatives included, as with the orders that are zero."""
+    function, parity = PARITIES[name]
+    short, long = HermiteActivation(name, function), HermiteActivation(name, function)
+    assert short._parity == parity
+    long.__dict__["_parity"] = Parity(0, 1)
+    q = np.linspace(0.1, 0.6, 7)
+    counts = [len(each.marks(q, each.moments(q), slopes=False, tolerance=1e-13)) for each in (short, long)]
+    assert counts[0] == (counts[1] - 1) // parity.step + 1
+    rng = np.random.default_rng(4)
+    X = [rng.standard_normal((steps, 2)) for steps in (6, 9, 4, 7)]
+    for options in ({"depth": 2, "sigma_b": 0.4}, {"readout": "mean", "sigma_h": 0.3}):
+        half, whole = (RNTK(each, sigma_w=1.1, sigma_u=0.7, **options) for each in (short, long))
+        for found, expected in (
+            (half.nngp(X), whole.nngp(X)),
+            (half(X, X[:2]), whole(X, X[:2])),
+            (half(X, eval_gradient=True)[1], whole(X, eval_gradient=True)[1]),
+            *zip(half.nngp(X, eval_gradient=True), whole.nngp(X, eval_gradient=True), strict=True),
+        ):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=2e-12 * np.abs(expected).max())
+    slopes = [input_gradient(RNTK(each, sigma_u=0.7), X[0], X[1]) for each in (short, long)]
+    np.testing.assert_allclose(*slopes, rtol=0, atol=1e-11 * np.abs(slopes[1]).max())

@@ -3,16 +3,20 @@
 With a_k(σ) = E[φ(σz) he_k(z)] and he_k the orthonormal Hermite polynomials, V = Σ_k a_k(√q) a_k(√q') c^k. The
 coefficients belong to one sequence and one step; a pair costs one multiply-add per order. By Parseval
 Σ a_k² = E[φ²], so what a truncation leaves out is known, and that number chooses the order.
+
+Odd activations, such as tanh, have odd orders only, even ones even orders: V = c^f P(c^s) with f, s = 1, 2 or 0, 2
+instead of 0, 1, and half the coefficients.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from ..compiled import compile_pointer, wide_vectors
@@ -23,7 +27,7 @@ from .signatures import forward_signature, partials_signature
 #: Accuracy to which an order is chosen in double precision.
 EXACT = 1e-13
 #: Orders tried, smallest first.
-ORDERS = (16, 32, 64, 128, 256, 512)
+ORDERS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: How far above the tolerance an estimate may lie before a warning says so: the estimate is for c = 1, where the
 #: series converges slowest, and most pairs are far from there.
 TOLERATED = 1e5
@@ -46,15 +50,34 @@ def gaussian_rule() -> tuple[Array, Array]:
     return np.concatenate([-z[::-1], z]), np.concatenate([density[::-1], density])
 
 
+class Parity(NamedTuple):
+    """Which orders k = first + step j an activation has: all (0, 1), the odd ones (1, 2) or the even ones (0, 2)."""
+
+    first: int
+    step: int
+
+    def orders(self, below: int) -> NDArray[np.int64]:
+        """Those below a number."""
+        return np.arange(self.first, below, self.step)
+
+
 @cache
-def hermite_basis(order: int) -> Array:
-    """(nodes, order) values of the orthonormal Hermite polynomials times the quadrature weights."""
+def symmetric_rule(parity: Parity) -> tuple[Array, Array]:
+    """`gaussian_rule` for squares of φ and for products with its polynomials: half is enough if both halves agree."""
     z, weight = gaussian_rule()
+    half = z > 0
+    return (z, weight) if parity.step == 1 else (z[half], 2 * weight[half])
+
+
+@cache
+def hermite_basis(parity: Parity, order: int) -> Array:
+    """(nodes, ·) values of the orthonormal Hermite polynomials below `order` that there are, times the weights."""
+    z, weight = symmetric_rule(parity)
     basis = np.empty((z.size, order))
     basis[:, 0], basis[:, 1] = 1.0, z
     for k in range(1, order - 1):
         basis[:, k + 1] = (z * basis[:, k] - np.sqrt(k) * basis[:, k - 1]) / np.sqrt(k + 1)
-    return basis * weight[:, None]
+    return np.ascontiguousarray(basis[:, parity.orders(order)] * weight[:, None])
 
 
 class HermiteActivation(Activation):
@@ -119,13 +142,13 @@ class HermiteActivation(Activation):
         return value, slope
 
     def square(self, q: Array) -> Array:
-        z, weight = gaussian_rule()
+        z, weight = symmetric_rule(self._parity)
         root = np.sqrt(q)
         parts = [np.square(self(root[i : i + CHUNK, None] * z)) @ weight for i in range(0, root.size, CHUNK)]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def moments(self, q: Array) -> Moments:
-        z, weight = gaussian_rule()
+        z, weight = symmetric_rule(self._parity)
         square, slope, growth = np.empty(q.size), np.empty(q.size), np.empty(q.size)
         for i in range(0, q.size, CHUNK):
             part = slice(i, i + CHUNK)
@@ -142,14 +165,17 @@ class HermiteActivation(Activation):
         slope = np.empty(q.size)
         for i in range(0, q.size, CHUNK):
             part = slice(i, i + CHUNK)
-            energy = ratio(np.square(self._coefficients(q[part], order)), np.tile(square[part], (order, 1)))
+            a = self._coefficients(q[part], order)
+            energy = ratio(np.square(a), np.broadcast_to(square[part], a.shape))
             rest = np.maximum(1.0 - energy.sum(axis=0), 0.0) * (square[part] > 0)
-            slope[part] = np.arange(order) @ energy + order * rest
+            slope[part] = self._parity.orders(order) @ energy + (order + self._parity.first) * rest
         return exact._replace(slope=slope)
 
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
         shape, q, moments = q.shape, q.ravel(), Moments(*(part.ravel() for part in moments))
-        order, error = self._choose_order(q, moments, tolerance, least // 2 - 1 if slopes else least - 1)
+        step = self._parity.step
+        least = (least // 2 if slopes else least) - 1  # rows without the remainder's
+        order, error = self._choose_order(q, moments, tolerance, step * least)
         if error > TOLERATED * tolerance:
             warnings.warn(
                 HermiteAccuracyWarning(
@@ -159,16 +185,17 @@ class HermiteActivation(Activation):
                 ),
                 stacklevel=2,
             )
-        a = self._coefficients(q, order + 2)
+        a: Array = self._coefficients(q, order + 2)
+        k = self._parity.orders(order)[:, None]
         psi = np.sqrt(moments.square)
-        unit = ratio(a[:order], np.broadcast_to(psi, (order, q.size)))
+        over = ratio(np.ones_like(psi), psi)
+        unit = a[: len(k)] * over
         # The remainder joins as one more order: V̂(1) = 1 holds exactly, and the expansion stays positive definite.
         rest = np.sqrt(np.maximum(1.0 - np.sum(unit * unit, axis=0), 0.0) * (psi > 0))
         rows = [unit, rest[None]]
         if slopes:
-            k = np.arange(order)[:, None]
-            rate = 0.5 * (k * a[:order] + np.sqrt((k + 1.0) * (k + 2.0)) * a[2:])
-            rows += [ratio(rate, np.broadcast_to(psi, rate.shape)) - 0.5 * moments.growth * unit]
+            rate = 0.5 * (k * a[: len(k)] + np.sqrt((k + 1.0) * (k + 2.0)) * a[2 // step :])
+            rows += [rate * over - 0.5 * moments.growth * unit]
             rows += [np.zeros((1, q.size))]
         return np.asarray(np.concatenate(rows).reshape(-1, *shape))
 
@@ -179,11 +206,10 @@ class HermiteActivation(Activation):
         square, slope = moments.square[sample], moments.slope[sample]
         error = np.inf
         for order in (order for order in ORDERS if order >= least):
-            energy = ratio(
-                np.square(self._coefficients(q[sample], order)), np.broadcast_to(square, (order, sample.size))
-            )
+            a = self._coefficients(q[sample], order)
+            energy = ratio(np.square(a), np.broadcast_to(square, a.shape))
             missing = np.abs(1.0 - energy.sum(axis=0)) * (square > 0)
-            missing_slope = np.abs(slope - np.arange(order) @ energy) / np.maximum(slope, 1.0)
+            missing_slope = np.abs(slope - self._parity.orders(order) @ energy) / np.maximum(slope, 1.0)
             # Twice: at c = -1 the remainder may carry the wrong sign.
             error = 2 * float(max(missing.max(), missing_slope.max()))
             if error <= tolerance:
@@ -191,17 +217,27 @@ class HermiteActivation(Activation):
         return order, error
 
     def _coefficients(self, q: Array, order: int) -> Array:
-        """(order, n) coefficients a_k(√q)."""
-        z, _ = gaussian_rule()
-        basis, root = hermite_basis(order), np.sqrt(q)
-        a = np.empty((order, q.size))
+        """(·, n) coefficients a_k(√q) for the orders k below `order` that there are."""
+        nodes, basis = symmetric_rule(self._parity)[0], hermite_basis(self._parity, order)
+        root = np.sqrt(q)
+        a = np.empty((basis.shape[1], q.size))
         for i in range(0, q.size, CHUNK):
-            a[:, i : i + CHUNK] = (self(root[i : i + CHUNK, None] * z) @ basis).T
+            a[:, i : i + CHUNK] = (self(root[i : i + CHUNK, None] * nodes) @ basis).T
         return a
+
+    @cached_property
+    def _parity(self) -> Parity:
+        """Odd or even if the values say so to the last bit, at points of very different size."""
+        z = gaussian_rule()[0]
+        with np.errstate(all="ignore"):
+            there, back = (self(np.concatenate([sign * z, 20 * sign * z])) for sign in (1.0, -1.0))
+        if np.array_equal(there, -back):
+            return Parity(1, 2)
+        return Parity(0, 2) if np.array_equal(there, back) else Parity(0, 1)
 
     @property
     def parameters(self) -> Array:
-        return np.empty(0)
+        return np.array(self._parity, dtype=np.float64)
 
     def lanes(self, dtype: np.dtype[Any]) -> Lanes:
         return Lanes(
@@ -216,22 +252,48 @@ class HermiteActivation(Activation):
 def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
     real = w.dtype.type
-    one = real(1)
+    one, two = real(1), real(2)
     blur = real(64 * np.finfo(w.dtype).eps)
+    odd, stepped = parameters[0] == one, parameters[1] == two
     order, count = left.shape[0], n - first
-    c, value, slope = np.empty(count, w.dtype), np.empty(count, w.dtype), np.empty(count, w.dtype)
+    c, x = np.empty(count, w.dtype), np.empty(count, w.dtype)
+    value, slope = np.empty(count, w.dtype), np.empty(count, w.dtype)
     for r in range(rows):
         wr, qr, A = w[r, first:n], q[r, first:n], right[order - 1, first:n]
         a = left[order - 1, r]
         for k in range(count):
             c[k] = max(min(one - wr[k], one), -one)
+            x[k] = c[k] * c[k] if stepped else c[k]
             value[k] = a * A[k]
             slope[k] = real(0)
-        for j in range(order - 2, -1, -1):
+        # Horner's rule for P and P'; four orders at a time, because memory is slower than arithmetic.
+        j = order - 2
+        while (j + 1) % 4 != 0:
             a, A = left[j, r], right[j, first:n]
             for k in range(count):
-                slope[k] = slope[k] * c[k] + value[k]
-                value[k] = value[k] * c[k] + a * A[k]
+                slope[k] = slope[k] * x[k] + value[k]
+                value[k] = value[k] * x[k] + a * A[k]
+            j -= 1
+        while j > 0:
+            a, b, d, e = left[j, r], left[j - 1, r], left[j - 2, r], left[j - 3, r]
+            A, B = right[j, first:n], right[j - 1, first:n]
+            D, E = right[j - 2, first:n], right[j - 3, first:n]
+            for k in range(count):
+                t, p, s = x[k], value[k], slope[k]
+                s = s * t + p
+                p = p * t + a * A[k]
+                s = s * t + p
+                p = p * t + b * B[k]
+                s = s * t + p
+                p = p * t + d * D[k]
+                slope[k] = s * t + p
+                value[k] = p * t + e * E[k]
+            j -= 4
+        if stepped:
+            for k in range(count):
+                # V̂ = c^f P(c²): its derivative is f P + 2 c^(f+1) P'.
+                slope[k] = value[k] + two * x[k] * slope[k] if odd else two * c[k] * slope[k]
+                value[k] = c[k] * value[k] if odd else value[k]
         for k in range(count):
             # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow every step.
             gap = one - value[k]
@@ -242,37 +304,51 @@ def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, 
 def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
     real = u.dtype.type
-    zero, one = real(0), real(1)
+    zero, one, two = real(0), real(1), real(2)
     blur = real(64 * np.finfo(u.dtype).eps)
+    odd, stepped = parameters[0] == one, parameters[1] == two
     order, count = left.shape[0] // 2, n - first
-    c = np.empty(count, u.dtype)
-    # Horner's rule with its derivatives: s0 holds V̂, s1 V̂', s2 V̂''/2; a0, b0 the mixed series, a1, b1 theirs.
+    c, x = np.empty(count, u.dtype), np.empty(count, u.dtype)
+    # Horner's rule with its derivatives: s0 holds P, s1 P', s2 P''/2; a0, b0 the mixed series, a1, b1 theirs.
     s0, s1, s2 = np.empty(count, u.dtype), np.empty(count, u.dtype), np.empty(count, u.dtype)
     a0, a1 = np.empty(count, u.dtype), np.empty(count, u.dtype)
     b0, b1 = np.empty(count, u.dtype), np.empty(count, u.dtype)
     for r in range(rows):
         for k in range(count):
             c[k] = max(min(one - u[r, first + k], one), -one)
+            x[k] = c[k] * c[k] if stepped else c[k]
             s0[k] = s1[k] = s2[k] = a0[k] = a1[k] = b0[k] = b1[k] = zero
         for j in range(order - 1, -1, -1):
             a, da = left[j, r], left[order + j, r]
             A, dA = right[j, first:n], right[order + j, first:n]
             for k in range(count):
-                s2[k] = s2[k] * c[k] + s1[k]
-                s1[k] = s1[k] * c[k] + s0[k]
-                s0[k] = s0[k] * c[k] + a * A[k]
+                s2[k] = s2[k] * x[k] + s1[k]
+                s1[k] = s1[k] * x[k] + s0[k]
+                s0[k] = s0[k] * x[k] + a * A[k]
             for k in range(count):
-                a1[k] = a1[k] * c[k] + a0[k]
-                a0[k] = a0[k] * c[k] + da * A[k]
+                a1[k] = a1[k] * x[k] + a0[k]
+                a0[k] = a0[k] * x[k] + da * A[k]
             for k in range(count):
-                b1[k] = b1[k] * c[k] + b0[k]
-                b0[k] = b0[k] * c[k] + a * dA[k]
+                b1[k] = b1[k] * x[k] + b0[k]
+                b0[k] = b0[k] * x[k] + a * dA[k]
+        if stepped:
+            # From P(x), x = c², to V̂ = c^f P; V̂'' is 6 c P' + 4 c³ P'' (odd) or 2 P' + 4 c² P'' (even).
+            for k in range(count):
+                lead = c[k] if odd else one
+                by = two * (x[k] if odd else c[k])
+                s2[k] = lead * (((two + one) if odd else one) * s1[k] + two * two * x[k] * s2[k])
+                s1[k] = (s0[k] if odd else zero) + by * s1[k]
+                a1[k] = (a0[k] if odd else zero) + by * a1[k]
+                b1[k] = (b0[k] if odd else zero) + by * b1[k]
+                s0[k] *= lead
+                a0[k] *= lead
+                b0[k] *= lead
         for k in range(count):
             at = first + k
             gap = one - s0[k]
             out[0, r, at] = zero if c[k] == one and abs(gap) < blur else gap
             out[1, r, at] = s1[k]
-            out[2, r, at] = real(-2) * s2[k]
+            out[2, r, at] = -two * s2[k]
             out[3, r, at] = -a0[k]
             out[4, r, at] = -b0[k]
             out[5, r, at] = a1[k]

@@ -59,7 +59,8 @@ def describe(value: Any) -> Any:
 def _describe_object(value: Any) -> Any:
     named = {"class": f"{type(value).__module__}.{type(value).__qualname__}"}
     if isinstance(value, Activation):
-        return {**named, "name": value.name, "parts": describe(vars(value))}
+        parts = {name: part for name, part in vars(value).items() if not name.startswith("_")}  # those are found out
+        return {**named, "name": value.name, "parts": describe(parts)}
     if hasattr(value, "get_params") and not isinstance(value, type):
         kept = {name: each for name, each in value.get_params(deep=False).items() if _matters(name)}
         return {**named, **{name: describe(each) for name, each in kept.items()}}
