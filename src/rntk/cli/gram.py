@@ -50,7 +50,7 @@ def gram(
     dtype: Annotated[Precision, typer.Option(help="Precision of kernel and matrix.")] = Precision.FLOAT64,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory for tiles at work, such as 500MB.")] = "1GB",
     block: Annotated[int | None, typer.Option(metavar="N", help="Sequences per side of a tile.")] = None,
-    compress: Annotated[bool | None, typer.Option(help="Compress a .zarr store, as is done unless told.")] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Don't compress a .zarr store.")] = False,
     scheduler: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers compute, such as tcp://host:8786."),
@@ -95,7 +95,7 @@ def gram(
                 kind=kind.value,
                 block=block,
                 memory=memory,
-                compress=compress,
+                compress=False if plain else None,
                 client=scheduler,
                 overwrite=force,
             )
