@@ -15,9 +15,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import rntk.gram
 from rntk import NTK, RNTK, RNTKRegressor
 from rntk.engine import choose_engine
-from rntk.engine.array_api import ArrayProblem, read_arrays
+from rntk.engine.array_api import ArrayProblem, read_arrays, to_host
 from rntk.errors import KernelOverflowError, SequenceError
 from rntk.sequences import as_batch
 from test_engines_agree import CLOSED, for_each, settings
@@ -456,3 +457,45 @@ def test_gradients_by_hyperparameters_are_refused():
     for call in (kernel, kernel.nngp):
         with pytest.raises(ValueError, match=r'no derivatives by hyperparameters.*engine="fused"'):
             call(data()["equal"], eval_gradient=True)
+
+
+# -- beyond memory ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_tiles_of_a_device_go_to_disk(tmp_path, ragged):
+    """Computed on the device, kept on the host: bit for bit what the kernel says there of every pair of blocks."""
+    rng = np.random.default_rng(5)
+    X = [rng.standard_normal((4 + (i % 3 if ragged else 0), 2)) for i in range(11)]
+    library, kernel = Strict(), RNTK(sigma_b=0.2, sigma_h=0.4, normalize=True)
+    X = X if ragged else np.array(X)
+    arrays = make(library, X)
+    for out in (None, tmp_path / "K.gram"):
+        K = rntk.gram.compute(kernel, arrays, out=out, block=4)
+        assert relative_error(K.to_array(), kernel(X)) < 1e-12
+        np.testing.assert_array_equal(K.tile(0, 2), library.read(kernel(make(library, X[:4]), make(library, X[8:]))))
+        np.testing.assert_array_equal(K.tile(1, 1), library.read(kernel(make(library, X[4:8]))))
+    assert rntk.gram.compute(kernel, arrays, out=tmp_path / "K.gram").found == 6
+    K = rntk.gram.stream(kernel, arrays, make(library, X[:3]), kind="nngp")
+    assert (K.shape, K.symmetric) == ((11, 3), False)
+    assert relative_error(K @ np.ones(3), kernel.nngp(X, X[:3]) @ np.ones(3)) < 1e-12
+    with pytest.raises(rntk.gram.GramStoreError, match="X is"):
+        rntk.gram.compute(kernel, make(library, X[1:]), out=tmp_path / "K.gram")
+    with pytest.raises(TypeError, match="for kernels of networks"):
+        rntk.gram.compute(lambda A, B: A @ B.T, arrays)
+    with pytest.raises(SequenceError, match="one library on one device"):
+        rntk.gram.compute(kernel, arrays, X)
+
+
+def test_workers_get_no_device_arrays():
+    pytest.importorskip("dask", reason='clusters need dask: pip install "rntk[distributed]"')
+    with pytest.raises(TypeError, match="bring them to the CPU"):
+        rntk.gram.as_dask(RNTK(), Strict().make(np.ones((3, 4))))
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_results_of_every_library_come_to_the_host(name):
+    library = LIBRARIES[name]()
+    found = to_host(library.make([[1.0, 2.0]]))
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, [[1.0, 2.0]])

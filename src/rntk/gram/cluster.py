@@ -41,6 +41,7 @@ def run_on_cluster(
     Sequences and kernel are sent once, to every worker. Two tasks per thread are under way at a time. What is lost with
     a worker is computed by another one; if the last copy of the sequences is lost, they are sent again.
     """
+    refuse_device(work)
     try:
         with client.as_current():  # `wait` asks for the client of the moment, not for that of the futures
             _Run(client, work, layout, tiles, budget).finish(put)
@@ -48,6 +49,14 @@ def run_on_cluster(
         if client.status == "running":  # then it is about the disk
             raise
         raise ClusterError(f"the Dask scheduler is gone ({error}); the same call goes on with another") from error
+
+
+def refuse_device(work: Work) -> None:
+    """Raise for sequences that can't be sent as they are."""
+    if work.device:
+        raise TypeError(
+            "sequences on a device can't be sent to workers; bring them to the CPU, or compute without Dask"
+        )
 
 
 class _Run:
@@ -236,6 +245,7 @@ def as_dask(
     """
     dask, array = _import("dask"), _import("dask.array")
     work = make_work(kernel, X, Y, kind, dtype)
+    refuse_device(work)
     layout = work.layout(block, parse_bytes(memory))
     work = replace(work, kernel=with_settings(work.kernel, n_jobs=1))
     shared = dask.delayed(work, pure=False, traverse=False)

@@ -55,7 +55,7 @@ def compute(
     kernel : a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix. A function gets arrays of parts of X
         and Y where lengths are equal, lists of sequences otherwise.
     X, Y : sequences, see `rntk.sequences.as_batch`. Without Y the matrix is symmetric, and only tiles on and above the
-        diagonal are computed and kept.
+        diagonal are computed and kept. Tiles of arrays on a device are computed there.
     out : None for memory; a name that ends in .gram for a folder with a file that is mapped, in .zarr for a zarr array.
     kind : "ntk" for kernel(X), "nngp" for kernel.nngp(X).
     dtype : "float32" or "float64", for kernel and result; None is that of the kernel.

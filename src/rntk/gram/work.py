@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
 
 from ..checks import say_bytes
+from ..engine.array_api.batch import ArrayBatch, read_arrays
+from ..engine.array_api.libraries import foreign_arrays, is_elsewhere, to_host
 from ..errors import KernelOverflowError
 from ..evaluation import evaluate, settings_of, with_settings
 from ..sequences import SequenceBatch, as_batch
@@ -28,8 +31,9 @@ class Work:
     Attributes
     ----------
     kernel, kind : see `rntk.evaluation.evaluate`.
-    X, Y : the sequences; Y is None for a symmetric matrix.
+    X, Y : the sequences; Y is None for a symmetric matrix. Of sequences on a device, the shapes.
     dtype : of the values as they are kept.
+    device : X and, if there is one, Y where they lie, if that is on a device.
     """
 
     kernel: Any
@@ -37,6 +41,7 @@ class Work:
     Y: SequenceBatch | None
     kind: str
     dtype: np.dtype[Any]
+    device: tuple[ArrayBatch, ...] = ()
 
     def layout(self, block: int | None, memory: int, tiles: int = 0) -> Layout:
         """How the matrix is cut; into `tiles` at least, if that makes them not too small."""
@@ -61,9 +66,11 @@ class Work:
         """What tells this matrix from others, as JSON; the block is added by the store."""
         from ..version import __version__
 
+        sides = [each.on_host() for each in self.device] or [self.X, *([] if self.Y is None else [self.Y])]
+        digests = [digest_batch(side) for side in sides]
         return {
-            "X": digest_batch(self.X),
-            "Y": None if self.Y is None else digest_batch(self.Y),
+            "X": digests[0],
+            "Y": None if self.Y is None else digests[1],
             "kernel": describe(self.kernel),
             "kind": self.kind,
             "dtype": self.dtype.name,
@@ -74,11 +81,15 @@ class Work:
         """The kernel values of a tile."""
         i, j = tile
         rows, columns = layout.rows(i), layout.columns(j)
-        left, right = _part(self.X, rows), None
-        if self.Y is not None or i != j:
-            right = _part(self.X if self.Y is None else self.Y, columns)
+        alone = self.Y is None and i == j
         try:
-            values = evaluate(self.kernel, left, right, self.kind)
+            if self.device:
+                function = self.kernel if self.kind == "ntk" else self.kernel.nngp
+                left, right = self.device[0].part(rows), None if alone else self.device[-1].part(columns)
+                values = to_host(function(left) if alone else function(left, right))
+            else:
+                other = None if alone else _part(self.X if self.Y is None else self.Y, columns)
+                values = evaluate(self.kernel, _part(self.X, rows), other, self.kind)
         except KernelOverflowError as error:
             raise _rename(error, rows.start, columns.start, self.Y is None) from None
         return self._check(values, layout, tile)
@@ -133,6 +144,11 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
         if not settings_of(kernel, "n_jobs"):
             raise ValueError(f"n_jobs={n_jobs} has no effect: {describe_briefly(kernel)} has no threads of its own")
         kernel = with_settings(kernel, n_jobs=n_jobs)
+    if any(map(is_elsewhere, [*foreign_arrays(X), *foreign_arrays(Y)])):
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"sequences on a device are for kernels of networks, not for {describe_briefly(kernel)}")
+        device = tuple(read_arrays(lambda data, name: as_batch(data, name=name), X, Y))
+        return Work(kernel, device[0].shape, device[1].shape if Y is not None else None, kind, kept, device)
     left = as_batch(X, name="X")
     right = None if Y is None else as_batch(Y, name="Y")
     if right is not None and right.n_channels != left.n_channels:

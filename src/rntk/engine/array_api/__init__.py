@@ -15,7 +15,7 @@ processor was at hand to try it on.
 """
 
 from .batch import ArrayBatch, read_arrays
-from .libraries import is_elsewhere, place_of
+from .libraries import foreign_arrays, is_elsewhere, place_of, to_host
 from .problem import ArrayProblem
 
-__all__ = ["ArrayBatch", "ArrayProblem", "is_elsewhere", "place_of", "read_arrays"]
+__all__ = ["ArrayBatch", "ArrayProblem", "foreign_arrays", "is_elsewhere", "place_of", "read_arrays", "to_host"]

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ...errors import ProblemReport, SequenceError
 from ...sequences import SequenceBatch
-from .libraries import Library, foreign_arrays, library_name, library_of
+from .libraries import Library, foreign_arrays, library_name, library_of, to_host
 
 Reader = Callable[[Any, str], SequenceBatch]
 
@@ -43,6 +44,19 @@ class ArrayBatch:
     @cached_property
     def lengths(self) -> list[int]:
         return [int(length) for length in self.shape.lengths]
+
+    def part(self, places: slice) -> Any:
+        """Consecutive sequences as kernels take them: one array where lengths are equal, else a list."""
+        begins = [int(offset) for offset in self.shape.offsets[places.start : places.stop + 1]]
+        lengths = {end - begin for begin, end in pairwise(begins)}
+        if len(lengths) > 1:
+            return [self.values[begin:end, :] for begin, end in pairwise(begins)]
+        shape = (places.stop - places.start, lengths.pop(), self.shape.n_channels)
+        return self.library.xp.reshape(self.values[begins[0] : begins[-1], :], shape)
+
+    def on_host(self) -> SequenceBatch:
+        """A copy in host memory."""
+        return SequenceBatch(to_host(self.values), self.shape.offsets)
 
     def padded(self, chosen: list[int], dtype: Any, *, at_end: bool, backwards: bool) -> Any:
         """The sequences `chosen`, (T, m, k), aligned at their last steps (`at_end`) or at their first ones.

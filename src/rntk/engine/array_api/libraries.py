@@ -118,6 +118,16 @@ def library_name(array: Any) -> str:
     return {"jaxlib": "jax"}.get(root, root)
 
 
+def to_host(array: Any) -> np.ndarray[Any, Any]:
+    """A copy of an array in host memory, as NumPy has it: for results that go to disk. The engine itself never asks."""
+    name = library_name(array)
+    if name == "torch":
+        return np.asarray(array.detach().cpu().numpy())
+    if name == "cupy":
+        return np.asarray(array.get())
+    return np.asarray(array) if name == "jax" else np.from_dlpack(array)
+
+
 def _has_double(xp: Any, device: Any) -> bool:
     if not hasattr(xp, "__array_namespace_info__"):
         return True
