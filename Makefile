@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Tests side by side, a file in one process; compiled code has threads of its own, so few processes fill the cores.
 PARALLEL := -n 2 --dist loadfile
 
-.PHONY: help venv demo reproduce docs test test-slow test-browser browser bench check clean
+.PHONY: help venv demo reproduce docs test test-slow test-browser test-torch browser bench check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test         run the tests; those in a browser only where there is one"
 	@echo "make test-slow    run the long tests too"
 	@echo "make test-browser install Debian's Chromium where it is missing, and run the tests in it"
+	@echo "make test-torch   install PyTorch, and run the tests of the array engine with it"
 	@echo "make bench        measure speed against NumPy and JAX in one run"
 	@echo "make check        ruff, strict types, tests"
 	@echo "make venv         only create $(VENV) with everything a developer needs"
@@ -57,6 +58,11 @@ browser:
 	else echo "make test-browser: have root install the packages chromium and chromium-driver" >&2; exit 1; fi; \
 	$$as_root apt-get update -qq && \
 	$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver
+
+# PyTorch is large, so `make test` does without; JAX and array-api-strict run there.
+test-torch: $(VENV)/.installed-torch-test
+	$(BIN)/python -c "import torch"
+	$(BIN)/python -m pytest -m "not slow" tests/test_array_engine.py
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/gram.py
