@@ -94,7 +94,7 @@ def test_an_address_will_do_and_a_local_run_goes_on_with_the_store(client, tmp_p
     left = [tile for tile in begun.tiles if not begun._store.is_done(tile)]
     assert (3, 4) in left and len(left) < 10
     K = compute(kernel, X, out=store)
-    assert kernel.calls == len(left)  # in this process
+    assert kernel.calls == len(left) + 1  # in this process, and once to see that it works
     np.testing.assert_array_equal(K.to_array(), compute(linear, X, block=8).to_array())
 
 
@@ -106,7 +106,8 @@ def test_the_command_takes_a_scheduler(client, tmp_path):
     result = CliRunner().invoke(app, [*map(str, arguments), "--label", "first"])
     assert result.exit_code == 0, result.output
     np.testing.assert_array_equal(rntk.gram.open(tmp_path / "K.gram").read(), compute(RNTK(), X, block=5).read())
-    refused = CliRunner().invoke(app, [*map(str, arguments[:-1]), "nonsense://1", "--label", "first"])
+    arguments[3], arguments[-1] = tmp_path / "another.gram", "nonsense://1"
+    refused = CliRunner().invoke(app, [*map(str, arguments), "--label", "first"])
     assert_one_line_refusal(refused, "no Dask scheduler")
 
 
@@ -143,6 +144,16 @@ def test_sequences_that_are_lost_are_sent_again(client, monkeypatch):
 def test_a_cluster_that_is_not_there():
     with pytest.raises(ClusterError, match="there is no Dask scheduler at 'nonsense://1'"):
         compute(RNTK(), np.ones((3, 2)), client="nonsense://1")
+
+
+def test_what_can_not_be_sent(client):
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match="the kernel can't be sent to workers"):
+        compute(lambda A, B: A @ B.T if lock else 0, np.ones((3, 2)), client=client)
+    other = type(client)(client.scheduler.address, set_as_default=False)
+    other.close()
+    with pytest.raises(ClusterError, match="the Dask client is closed; make a new one"):
+        compute(RNTK(), np.ones((3, 2)), client=other)
 
 
 def test_no_workers(client, monkeypatch):

@@ -10,24 +10,28 @@ import pickle
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse.linalg import aslinearoperator, cg
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from typer.testing import CliRunner
 
 import killed_runs
 import rntk.gram
 from refusals import assert_one_line_refusal
-from rntk import RNTK, KernelOverflowError, SequenceError, as_batch
+from rntk import NTK, RNTK, KernelOverflowError, SequenceError, as_batch
+from rntk.activations import HermiteActivation
 from rntk.checks import parse_bytes
 from rntk.cli import app
 from rntk.gram import DamagedTileError, GramStoreError, StoreFullError, compute
-from rntk.gram.folder import INDEX
+from rntk.gram.folder import INDEX, StoreFolder, read_document
 from rntk.gram.layout import Layout, make_layout, working_bytes
+from rntk.gram.stores import MappedStore
 from tolerances import TOLERANCE, relative_error
 
 try:
@@ -124,6 +128,24 @@ def test_kernels_of_others_get_sequences_in_their_form():
     assert seen == [(np.ndarray, np.ndarray), (list, list), (np.ndarray, list)]
     with pytest.raises(ValueError, match="RBF compares vectors of one length"):
         compute(RBF(), ragged(3))
+    # Several channels in a row are a vector, and no sequence.
+    X = np.random.default_rng(0).standard_normal((6, 4, 3))
+    with pytest.raises(ValueError, match="mixes kernels of sequences and of vectors"):
+        compute(RNTK() + RBF(), X)
+    kernel = NTK() * RBF() + ConstantKernel(0.5)
+    assert relative_error(compute(kernel, X).to_array(), kernel(X.reshape(6, -1))) < 1e-12
+    assert relative_error(compute(RNTK() + ConstantKernel(0.5), X).to_array(), RNTK()(X) + 0.5) < 1e-12
+
+
+def test_functions_may_return_the_same_memory_again(tmp_path):
+    X, buffer = np.random.default_rng(0).standard_normal((12, 3)), np.empty((4, 4))
+
+    def kernel(A, B):
+        return np.matmul(A, B.T, out=buffer[: len(A), : len(B)])
+
+    for K in (compute(kernel, X, block=4), compute(kernel, X, block=4, out=tmp_path / "K.gram")):
+        np.testing.assert_allclose(K.to_array(), X @ X.T, rtol=1e-13)
+    np.testing.assert_allclose(rntk.gram.stream(kernel, X, block=4).to_array(), X @ X.T, rtol=1e-13)
 
 
 @pytest.mark.parametrize("memory", ["1MB", "45kB"])
@@ -312,7 +334,7 @@ def test_no_room_is_noticed_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: namedtuple("usage", "total used free")(1e9, 1e9, 100))
     with pytest.raises(StoreFullError, match="0 of 1 tiles are complete, the others need 128 bytes, and 100 bytes"):
         compute(kernel, np.ones((4, 3)), out=tmp_path / "K.gram")
-    assert kernel.calls == 0
+    assert kernel.calls == 1  # on one sequence, to see that it works
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts a small disk")
@@ -422,10 +444,96 @@ def test_other_damage_of_zarr(tmp_path):
     assert set(caught.value.tiles) == {(0, 2), (1, 1)}
     with pytest.warns(RuntimeWarning, match="computed anew"):
         np.testing.assert_array_equal(compute(Counting(), X, out=path).to_array(), K)
+    whole = (path / "zarr.json").read_text()
     (path / "zarr.json").unlink()
-    with pytest.raises(GramStoreError, match="files are missing"):
-        rntk.gram.open(path)
-    np.testing.assert_array_equal(compute(Counting(), X, out=path).to_array(), K)
+    for content in (None, "", "null", "{}", whole.replace("20", "21")):
+        if content is not None:
+            (path / "zarr.json").write_text(content)
+        with pytest.raises(GramStoreError, match=r"zarr\.json is damaged or missing"):
+            rntk.gram.open(path)
+        kernel = Counting()
+        np.testing.assert_array_equal(compute(kernel, X, out=path).to_array(), K)
+        assert kernel.calls == 0
+
+
+@pytest.mark.parametrize("target", ON_DISK)
+def test_a_complete_store_needs_no_writer(tmp_path, target):
+    X, path = np.random.default_rng(0).standard_normal((30, 3)), tmp_path / target
+    K = compute(Counting(), X, out=path, block=8).to_array()
+    folder = StoreFolder(path, read_document(path), writable=True)  # somebody has the lock
+    try:
+        assert compute(Counting(), X, out=path, memory="2kB").found == 10  # less than tiles take: none is computed
+    finally:
+        folder.close()
+    flip(path / INDEX, 9)
+    with pytest.raises(GramStoreError, match=r"begun with block=8, and that doesn't fit any more.*overwrite=True"):
+        compute(Counting(), X, out=path, memory="2kB")
+    again = compute(Counting(), X, out=path, memory="4kB", overwrite=True)
+    assert again.block < 8
+    np.testing.assert_allclose(again.to_array(), K, rtol=1e-13)
+
+
+def test_matrices_notice_that_their_store_is_another_one(tmp_path, monkeypatch):
+    X, path = np.random.default_rng(0).standard_normal((20, 3)), tmp_path / "K.gram"
+    monkeypatch.chdir(tmp_path)
+    K = compute(RNTK(), X, out="K.gram", block=8)
+    values = K.to_array()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    compute(RNTK(sigma_b=3.0), X, out="K.gram", block=8)
+    np.testing.assert_array_equal(K.to_array(), values)  # still the one of the folder it was made in
+    copy = pickle.loads(pickle.dumps(K))
+    compute(RNTK(sigma_b=1.0), X, out=path, block=8, overwrite=True)
+    for each in (K, copy):
+        with pytest.raises(GramStoreError, match="was replaced by another matrix"):
+            each.to_array()
+    K = rntk.gram.open(path)
+    shutil.rmtree(path)
+    with pytest.raises(GramStoreError, match="is gone"):
+        K.to_array()
+
+
+def test_a_machine_that_cannot_read_is_no_damage(tmp_path, monkeypatch):
+    path = tmp_path / "K.gram"
+    K = compute(Counting(), np.ones((6, 2)), out=path, block=3)
+
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(np, "memmap", refuse)
+    with pytest.raises(GramStoreError, match=r"can't be read: .*Too many open files"):
+        K.to_array()
+
+
+def test_a_second_interrupt_waits_for_the_writer(tmp_path, monkeypatch):
+    """Otherwise its files are closed under it, and the next ones opened get their numbers, and its bytes."""
+    X, path = np.random.default_rng(0).standard_normal((20, 3)), tmp_path / "K.gram"
+    joins, write = [], MappedStore._put
+
+    def slowly(self, tile, values):
+        time.sleep(0.2)
+        write(self, tile, values)
+
+    def interrupted(thread, timeout=None):
+        joins.append(thread)
+        if len(joins) < 3:
+            raise KeyboardInterrupt
+        join(thread, timeout)
+
+    class Stopping(Counting):
+        def __call__(self, A, B=None):
+            if self.calls == 3:
+                raise KeyboardInterrupt
+            return super().__call__(A, B)
+
+    join = threading.Thread.join
+    monkeypatch.setattr(MappedStore, "_put", slowly)
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compute(Stopping(), X, out=path, block=8)
+    monkeypatch.undo()
+    assert len(joins) == 3 and not joins[0].is_alive()
+    assert rntk.gram.open(path)._store.count_done() == 2  # all that was computed
 
 
 # -- which matrix it is ----------------------------------------------------------------------------------------------
@@ -484,6 +592,111 @@ def test_functions_are_known_by_their_code(tmp_path):
     opaque.lock.close()
 
 
+SLOPE = 1.0
+
+
+def helper(A, B):
+    return A @ B.T
+
+
+def reads_globals(A, B):
+    return SLOPE * helper(A, B)
+
+
+class Callable:
+    def __call__(self, A, B):
+        return helper(A, B)
+
+
+def test_functions_are_known_by_what_they_read(tmp_path, monkeypatch):
+    X = np.ones((5, 2))
+    activation = HermiteActivation("mine", lambda z: np.tanh(SLOPE * z))
+    for name, kernel in {"a": reads_globals, "b": RNTK(activation), "c": lambda A, B: [reads_globals][0](A, B)}.items():
+        compute(kernel, X, out=tmp_path / f"{name}.gram")
+        assert compute(kernel, X, out=tmp_path / f"{name}.gram").found == 1
+        with monkeypatch.context() as patch:
+            patch.setitem(globals(), "SLOPE", 3.0)
+            with pytest.raises(GramStoreError, match="another Gram matrix"):
+                compute(kernel, X, out=tmp_path / f"{name}.gram")
+    compute(reads_globals, X, out=tmp_path / "d.gram")
+    compute(Callable(), X, out=tmp_path / "e.gram")
+    monkeypatch.setitem(globals(), "helper", lambda A, B: 2 * A @ B.T)
+    for name, kernel in {"d": reads_globals, "e": Callable()}.items():
+        with pytest.raises(GramStoreError, match="another Gram matrix"):
+            compute(kernel, X, out=tmp_path / f"{name}.gram")
+
+
+def test_descriptions_last_longer_than_a_process(tmp_path):
+    """Sets come in another order, compiled functions at another address."""
+    script = (
+        "import json, numba\n"
+        "from rntk.gram.identity import describe\n"
+        "names = {'a', 'b', 'c', 'd'}\n"
+        "def kernel(A, B): return A @ B.T if 'x' in {'u', 'v', 'w'} or names else kernel(A, B)\n"
+        "inner = (lambda seen: lambda A, B: (seen, A @ B.T))(frozenset(names))\n"
+        "print(json.dumps(describe([kernel, inner, numba.njit(kernel)])))\n"
+    )
+    path = tmp_path / "script.py"
+    path.write_text(script)
+    found = {
+        subprocess.run(
+            [sys.executable, path],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1 and len(found.pop()) > 100
+
+
+def test_what_is_no_remains_of_a_run_is_left_alone(tmp_path):
+    X = np.ones((4, 3))
+    for name, file in (("a.zarr", "zarr.json"), ("b.zarr", "c/thesis.tex"), ("c.gram", "tiles.bin")):
+        (tmp_path / name / file).parent.mkdir(parents=True)
+        (tmp_path / name / file).write_text("mine")
+        if name.endswith("zarr") and zarr is None:
+            continue
+        for overwrite in (False, True):
+            with pytest.raises(GramStoreError, match="other things in it"):
+                compute(RNTK(), X, out=tmp_path / name, overwrite=overwrite)
+        assert (tmp_path / name / file).read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"kernel": RNTK("rleu")},
+        {"kernel": RNTK(depth=0)},
+        {"memory": "1kB"},
+        {"kernel": RBF(), "X": [np.ones(3), np.ones(4)]},
+        {"kernel": lambda A, B: A.nonsense},
+    ],
+)
+def test_a_call_that_cannot_work_touches_nothing(tmp_path, call):
+    X, path = np.random.default_rng(0).standard_normal((20, 5)), tmp_path / "K.gram"
+    for overwrite in (False, True):
+        with pytest.raises((ValueError, AttributeError)):
+            compute(**{"kernel": RNTK(), "X": X, "out": path, "overwrite": overwrite} | call)
+        assert not path.exists()
+    K = compute(RNTK(sigma_b=0.5), X, out=path).to_array()
+    with pytest.raises((ValueError, AttributeError)):
+        compute(**{"kernel": RNTK(), "X": X, "out": path, "overwrite": True} | call)
+    np.testing.assert_array_equal(rntk.gram.open(path).to_array(), K)
+
+
+def test_links_lead_to_stores(tmp_path):
+    X = np.random.default_rng(0).standard_normal((8, 3))
+    compute(RNTK(), X, out=tmp_path / "real.gram")
+    (tmp_path / "link.gram").symlink_to(tmp_path / "real.gram")
+    (tmp_path / "dangling.gram").symlink_to(tmp_path / "new.gram")
+    for name in ("link.gram", "dangling.gram"):
+        K = compute(RNTK(sigma_b=1.0), X, out=tmp_path / name, overwrite=True)
+        np.testing.assert_allclose(K.to_array(), RNTK(sigma_b=1.0)(X), rtol=1e-12)
+        assert (tmp_path / name).is_symlink()
+
+
 def test_only_stores_are_replaced(tmp_path):
     (tmp_path / "mine.gram").mkdir()
     (tmp_path / "mine.gram" / "thesis.tex").write_text("years of work")
@@ -504,8 +717,9 @@ def test_one_run_at_a_time(tmp_path):
     X, path = np.ones((6, 2)), tmp_path / "K.gram"
 
     def kernel(A, B=None):
-        with pytest.raises(GramStoreError, match="another run writes"):
-            compute(Counting(), X, out=path, overwrite=True)
+        if len(A) > 1:  # not when it is tried out
+            with pytest.raises(GramStoreError, match="another run writes"):
+                compute(Counting(), X, out=path, overwrite=True)
         return A @ A.T
 
     compute(kernel, X, out=path)
@@ -539,8 +753,12 @@ def test_what_does_not_fit_is_refused():
         compute(Counting(), X, memory="300kB", block=20)
     with pytest.raises(ValueError, match=r"block=300 sequences need about .*, and memory leaves 639 kB"):
         compute(Counting(), X, memory=1e6, block=300)
-    with pytest.raises(ValueError, match=r"tiles of 16 sequences need about .*, and memory leaves 8.8 kB"):
-        compute(Counting(), X, memory="370kB")
+    assert compute(Counting(), X, memory="370kB").block < 16
+    with pytest.raises(
+        ValueError, match=r"a single pair of sequences needs about .*, and memory leaves 1 MB; give more"
+    ):
+        rntk.gram.stream(Counting(), np.zeros((3, 50_000)), memory="1MB")
+    assert compute(Counting(), X[:5], block=5000, memory="100kB").block == 5
     with pytest.raises(ValueError, match="tiles; take a larger one"):
         make_layout(Counting(), as_batch(np.zeros((20_000, 1))), None, 10, 10**9, 8)
 
@@ -607,6 +825,7 @@ def test_results_that_are_no_kernel(tmp_path, kernel, message):
         ({"compress": True}, ValueError, "only .zarr"),
         ({"out": "K.npy"}, ValueError, "ends in .gram or .zarr"),
         ({"out": 3}, TypeError, "out must be"),
+        ({"kernel": RNTK}, TypeError, r"such as RNTK\(\), not the class"),
         ({"X": [[1.0], []]}, SequenceError, "empty"),
         ({"Y": np.ones((2, 3, 4))}, ValueError, "channels"),
         ({"client": 3}, TypeError, "client must be"),

@@ -10,7 +10,7 @@ import pytest
 from scipy import linalg
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
@@ -196,7 +196,8 @@ def test_precision_is_the_kernels_or_the_one_asked_for():
     ):
         model = NystromFeatures(kernel, n_landmarks=30, dtype=dtype, random_state=0)
         found = model.fit_transform(X)
-        assert found.dtype == model.components_.dtype == expected
+        assert found.dtype == expected
+        assert model.components_.dtype == (np.float32 if expected == "float32" and kernel is not KERNEL else np.float64)
         factor = 2 if kernel.__class__.__name__ == "Sum" else 1
         assert relative_error(found @ found.T, factor * exact @ exact.T) < 1e-4
         assert model.rank_tolerance_ == 100 * np.finfo(np.float64 if kernel is KERNEL else np.float32).eps
@@ -395,11 +396,59 @@ def test_tiles_on_disk_serve_every_iteration_and_every_fit(cache, tmp_path):
     again = RNTKRidgeClassifier(KERNEL, 0.3, solver="cg", **options).fit(X, y > 0)
     assert again.score(X, y > 0) > 0.9
     assert {each: each.stat().st_mtime_ns for each in (tmp_path / cache).rglob("*") if each.is_file()} == before
-    with pytest.raises(rntk.gram.GramStoreError, match="another Gram matrix: X is"):
+    with pytest.raises(
+        rntk.gram.GramStoreError,
+        match=r"cache=.* can't be used: .* another Gram matrix: X is .*\. Give another name, or delete it",
+    ):
         model.fit(X[1:], y[1:])
     # Where it was kept is nobody else's business.
     save(model, tmp_path / "model.rntk")
     assert load(tmp_path / "model.rntk").cache is None
+
+
+def test_features_of_large_kernels_in_single_precision():
+    X = np.random.default_rng(0).standard_normal((40, 60))
+    for scale in (1.0, 1e-60):
+        kernel = RNTK(sigma_w=4.5 if scale == 1 else 1.0, n_jobs=1)
+        single, double = (
+            NystromFeatures(kernel, n_landmarks=10, dtype=dtype, random_state=0).fit_transform(scale * X)
+            for dtype in ("float32", "float64")
+        )
+        assert np.abs(kernel(scale * X)).max() > 1e40 or scale < 1
+        assert relative_error(single, double) < 1e-6 or scale < 1
+        assert np.isfinite(single).all()
+    with pytest.raises(ValueError, match="features are too large for float32"):
+        NystromFeatures(RNTK(sigma_w=9.0), n_landmarks=5, dtype="float32", random_state=0).fit_transform(X)
+
+
+@pytest.mark.parametrize("scale", [1e155, 1e-165, 1.0])
+def test_targets_of_any_magnitude(scale):
+    X, y = ill_conditioned(n=60)
+    model = RNTKRegressor(RBF(), 1.0, "cg", 10, random_state=0).fit(X, scale * y)
+    assert relative_error(model.dual_coef_ / scale, RNTKRegressor(RBF(), 1.0).fit(X, y).dual_coef_) < 1e-6
+    assert 0 < model.residual_ < 1e-8
+
+
+def test_single_precision_inside_a_product():
+    s, a = np.linspace(0, 1, 20), np.random.default_rng(0).random((120, 2))
+    X = a[:, :1] * np.sin(3 * s) + a[:, 1:] * np.cos(2 * s) + 1
+    kernel = RNTK("erf", sigma_u=0.5, sigma_w=0.5, dtype="float32") * ConstantKernel(2.0)
+    model = RNTKRegressor(kernel, 0.01, "cg", random_state=0).fit(X, a[:, 0])
+    assert relative_error(model.predict(X), RNTKRegressor(kernel, 0.01).fit(X, a[:, 0]).predict(X)) < 1e-3
+    assert NystromFeatures(kernel, n_landmarks=50).fit(X).rank_tolerance_ > 1e-6
+
+
+def test_noise_makes_no_duplicates_different():
+    X = np.repeat(np.random.default_rng(0).standard_normal((5, 6)), 8, axis=0)
+    for kernel in (RNTK() + WhiteKernel(1.0), RNTK(sigma_h=1.0), RNTK()):
+        assert len(NystromFeatures(kernel, n_landmarks=20, selection="kmeans++").fit(X).landmark_indices_) == 5
+
+
+def test_the_pilot_counts_into_the_budget():
+    X, kernel = np.random.default_rng(0).standard_normal((300, 12)), Recorder()
+    NystromFeatures(kernel, n_landmarks=10, selection="leverage", memory="6kB").fit(X)
+    blocks = [a * b for a, b in kernel.shapes if b == 10 and a != 10]
+    assert max(blocks) * BYTES_PER_VALUE <= 6000 - 32 * 10**2
 
 
 def test_the_bar_counts_iterations(capsys):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import Exponentiation, Kernel, KernelOperator
 
 from .sequences import SequenceBatch
 
@@ -32,6 +32,11 @@ def suited(kernel: Any, X: SequenceBatch) -> Any:
     steps of all channels in a row. Functions take an array where lengths are equal, otherwise a list of (T_i, m).
     """
     if compares_vectors(kernel):
+        if X.n_channels > 1 and any(getattr(each, "compares_vectors", True) is False for each in leaves_of(kernel)):
+            raise ValueError(
+                f"{kernel} mixes kernels of sequences and of vectors, and {X.n_channels} channels in a row are no "
+                "sequence; compute the parts apart and add their matrices"
+            )
         if not X.is_equal_length:
             raise ValueError(
                 f"{type(kernel).__name__} compares vectors of one length; these sequences have lengths "
@@ -47,7 +52,16 @@ def suited(kernel: Any, X: SequenceBatch) -> Any:
 
 def compares_vectors(kernel: Any) -> bool:
     """Whether a kernel takes all steps of all channels in a row, so that lengths must agree."""
-    return isinstance(kernel, Kernel) and bool(getattr(kernel, "compares_vectors", kernel.requires_vector_input))
+    return isinstance(kernel, Kernel) and any(
+        bool(getattr(each, "compares_vectors", each.requires_vector_input)) for each in leaves_of(kernel)
+    )
+
+
+def leaves_of(kernel: Any) -> list[Any]:
+    """The kernels that a sum, product or power of scikit-learn is made of; anything else is one itself."""
+    if isinstance(kernel, KernelOperator):
+        return [*leaves_of(kernel.k1), *leaves_of(kernel.k2)]
+    return leaves_of(kernel.kernel) if isinstance(kernel, Exponentiation) else [kernel]
 
 
 def settings_of(kernel: Any, name: str) -> list[Any]:

@@ -60,7 +60,7 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
             return RNTK()
         if isinstance(kernel, Kernel):
             return clone(kernel)
-        if callable(kernel):
+        if callable(kernel) and not isinstance(kernel, type):
             return kernel
         raise ValueError(
             f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"

@@ -64,6 +64,10 @@ class _Run:
 
     def __init__(self, client: Any, work: Work, layout: Layout, tiles: list[Tile], budget: int) -> None:
         self.client = client
+        try:
+            import_module("cloudpickle").dumps(work.kernel)
+        except Exception as error:  # whatever the kernel's own methods raise
+            raise TypeError(f"the kernel can't be sent to workers: {error}") from error
         # One thread each: a worker runs as many tasks at once as it has threads.
         self.work = replace(work, kernel=with_settings(work.kernel, n_jobs=1))
         self.layout = layout
@@ -197,6 +201,8 @@ def connected(client: Any) -> Iterator[Any]:
     if isinstance(client, distributed.Client):
         if client.asynchronous:
             raise TypeError("client must be a synchronous distributed.Client")
+        if client.status != "running":
+            raise ClusterError(f"the Dask client is {client.status}; make a new one")
         yield client
         return
     if not isinstance(client, str):

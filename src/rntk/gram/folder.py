@@ -52,6 +52,14 @@ class StoreFolder:
         """What seals of this matrix have in common: entries of another one don't pass."""
         return str(self.document["id"]).encode()
 
+    def stamp(self) -> tuple[int, int]:
+        """What changes when another matrix takes the place of this one."""
+        try:
+            found = (self.path / DOCUMENT).stat()
+        except FileNotFoundError:
+            raise GramStoreError(f"{self.path} is gone, or no longer a stored Gram matrix") from None
+        return found.st_ino, found.st_mtime_ns
+
     def open_file(self, name: str) -> int:
         """A descriptor for reading and writing, closed with the folder."""
         descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
@@ -109,12 +117,19 @@ def begin(path: Path, document: dict[str, Any]) -> StoreFolder:
     if path.exists() and not path.is_dir():
         raise GramStoreError(f"out={str(path)!r} is a file; a stored Gram matrix is a folder, so give another name")
     path.mkdir(exist_ok=True)
-    foreign = sorted({each.name for each in path.iterdir() if not each.name.endswith(".partial")} - _OWN)
+    names = {each.name for each in path.iterdir() if not each.name.endswith(".partial")}
+    if DOCUMENT in names:
+        raise GramStoreError(f"another run has just begun with {path}; wait for it, or give another name")
+    # The index is the first file of a store: what lies there without it is somebody else's.
+    foreign = sorted(names - _OWN if INDEX in names else names)
     if foreign:
         raise GramStoreError(f"out={str(path)!r} is a folder with other things in it ({foreign[0]}); give another name")
     folder = StoreFolder(
         path, {"format": FORMAT, "format_version": FORMAT_VERSION, "id": uuid.uuid4().hex, **document}, True
     )
+    if (path / DOCUMENT).exists():  # by a run that had the lock until now
+        folder.close()
+        raise GramStoreError(f"another run has just begun with {path}; wait for it, or give another name")
     # Remains of a run that ended early are of another matrix, perhaps.
     for name in _OWN - {INDEX}:
         _remove(path / name)

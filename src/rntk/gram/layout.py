@@ -113,7 +113,7 @@ def make_layout(
         while block > SHARED_BLOCK and len(Layout(shape, block, Y is None)) < tiles:
             block = max(SHARED_BLOCK, block * 4 // 5)
     else:
-        block = check_count("block", block)
+        block = min(check_count("block", block), max(shape))
         needed = working_bytes(kernel, sides, block, itemsize)
         if needed > memory:
             raise ValueError(
@@ -136,12 +136,14 @@ def _choose_block(kernel: Any, sides: tuple[SequenceBatch, ...], memory: int, it
     block = LARGEST_BLOCK
     while block > least and block * block * steps > TILE_STEPS:
         block = max(least, block * 4 // 5)
-    while (needed := working_bytes(kernel, sides, min(block, largest), itemsize)) > memory:
-        if block <= SMALLEST_BLOCK:
+    block = min(block, largest)
+    while (needed := working_bytes(kernel, sides, block, itemsize)) > memory:
+        if block == 1:
             raise ValueError(
-                f"tiles of {block} sequences need about {say_bytes(needed)}, and memory leaves {say_bytes(memory)}"
+                f"a single pair of sequences needs about {say_bytes(needed)}, and memory leaves {say_bytes(memory)}; "
+                "give more"
             )
-        block = max(SMALLEST_BLOCK, block * 4 // 5)
+        block = block * 4 // 5
     # Blocks of equal size: ten of 2000 rather than nine of 2048 and a small one.
     return math.ceil(largest / math.ceil(largest / block))
 

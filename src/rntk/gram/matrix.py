@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,8 @@ def open(path: Any) -> GramMatrix:
     ------
     GramStoreError : there is no stored matrix, or its description is damaged.
     """
-    return GramMatrix(open_store(StoreFolder(Path(path), read_document(Path(path)))))
+    place = Path(os.fsdecode(path)).resolve()  # wherever this process goes from here
+    return GramMatrix(open_store(StoreFolder(place, read_document(place))))
 
 
 def open_store(folder: StoreFolder) -> MappedStore | ZarrStore:
@@ -168,6 +170,7 @@ def _positions(index: Any, n: int, name: str) -> NDArray[np.int64]:
     if isinstance(index, slice):
         return np.arange(n)[index]
     found = np.asarray(index)
+    found = found.astype(np.int64) if found.shape == (0,) else found
     if found.ndim != 1 or found.dtype.kind not in "iub" or (found.dtype.kind == "b" and len(found) != n):
         raise TypeError(
             f"{name} must be a slice, integers or {n} booleans, not something of shape {found.shape}, {found.dtype}"

@@ -21,7 +21,8 @@ from ..progress import progress_bar
 from .cluster import connected, run_on_cluster, tiles_to_share
 from .errors import GramStoreError, StoreFullError, name_tiles
 from .folder import DOCUMENT, StoreFolder, begin, commit, delete, read_document, resume
-from .layout import Tile
+from .identity import differences
+from .layout import SMALLEST_BLOCK, Tile
 from .matrix import GramMatrix, open_store
 from .matrix import open as open_matrix
 from .stores import ComputedStore, DiskStore, MemoryStore, TileStore, import_zarr
@@ -49,6 +50,8 @@ def compute(
     """Compute the Gram matrix of `kernel` tile by tile, into memory or onto disk.
 
     On disk every finished tile is kept: after an interruption, a crash or a full disk the same call goes on from there.
+    A store knows its data and its kernel; of a kernel or activation that is a function, the code and what it reads in
+    its own module, but not what other modules do.
 
     Parameters
     ----------
@@ -66,7 +69,7 @@ def compute(
     compress : for a new .zarr: whether tiles are compressed, which saves a seventh to a quarter of the room and takes
         a few hundredths of the time. None does; other stores can't.
     client : a `dask.distributed.Client`, or the address of a scheduler: its workers compute the tiles, one thread each,
-        and this process writes them. The numbers are the same.
+        and this process writes them. The numbers of kernels of rntk are the same, bit for bit.
     n_jobs : threads; None is what the kernel says.
     progress : None shows a bar on a terminal after two seconds; True always; False never.
     overwrite : delete a store that holds another matrix.
@@ -108,6 +111,10 @@ def compute(
     budget = parse_bytes(memory)
     work = make_work(kernel, X, Y, kind, dtype, n_jobs)
     target = _check_target(out, compress)
+    if target is not None:
+        finished = _finished(work, target, block)
+        if finished is not None:
+            return finished
     with connected(client) as cluster:
         tiles = tiles_to_share(cluster)
         store: TileStore
@@ -157,11 +164,33 @@ def stream(
     """
     budget = parse_bytes(memory)
     work = make_work(kernel, X, Y, kind, dtype, n_jobs)
+    keep = True
     try:
-        layout, keep = work.layout_in_memory(block, budget), True
+        layout = work.layout_in_memory(block, budget)
+        keep = block is not None or layout.block >= min(SMALLEST_BLOCK, max(layout.shape))
     except ValueError:  # it doesn't fit
-        layout, keep = work.layout(block, budget), False
+        keep = False
+    if not keep:
+        layout = work.layout(block, budget)
     return GramMatrix(ComputedStore(layout, work.dtype, work.compute, keep))
+
+
+def _finished(work: Work, target: Path, block: int | None) -> GramMatrix | None:
+    """The stored matrix, if it is this one, complete and undamaged: then nobody needs to write."""
+    if not (target / DOCUMENT).exists():
+        return None
+    try:
+        document = read_document(target)
+        there = document["identity"]["block"] if block is None else block
+        if differences(document["identity"], {**work.identity(), "block": there}):
+            return None
+        matrix = open_matrix(target)
+        if matrix.complete:
+            matrix.verify()
+            return matrix
+    except GramStoreError:  # is dealt with by whoever may write
+        pass
+    return None
 
 
 def _check_target(out: Any, compress: bool | None) -> Path | None:
@@ -169,7 +198,7 @@ def _check_target(out: Any, compress: bool | None) -> Path | None:
         raise ValueError(f"compress must be True, False or None, not {compress!r}")
     if out is not None and not isinstance(out, (str, os.PathLike)):
         raise TypeError(f"out must be None or a path, not {type(out).__name__}")
-    target = None if out is None else Path(os.fsdecode(out))
+    target = None if out is None else Path(os.fsdecode(out)).resolve()
     if target is not None and target.suffix not in (".gram", ".zarr"):
         raise ValueError(f"out must be None or a name that ends in .gram or .zarr, not {str(target)!r}")
     if compress and (target is None or target.suffix != ".zarr"):
@@ -195,13 +224,15 @@ def _open_or_begin(
             there = check_count("block", read_document(target)["identity"]["block"] if block is None else block)
             folder = resume(target, {**identity, "block": there})
             with _closing_on_error(folder):
-                work.layout(there, budget)  # raises if it doesn't fit
+                _check_budget(work, there, budget, target)
                 return open_store(folder)
         except GramStoreError:
             if not overwrite:
                 raise
-            delete(target)
     layout = work.layout(block, budget, tiles)
+    work.try_out()  # before anything is deleted or begun
+    if (target / DOCUMENT).exists():
+        delete(target)
     document = {
         "identity": {**identity, "block": layout.block},
         "shape": layout.shape,
@@ -214,6 +245,16 @@ def _open_or_begin(
         store = open_store(folder)
         commit(folder)
         return store
+
+
+def _check_budget(work: Work, block: int, budget: int, target: Path) -> None:
+    try:
+        work.layout(block, budget)
+    except ValueError as error:
+        raise GramStoreError(
+            f"{target} was begun with block={block}, and that doesn't fit any more ({error}); give it the memory it "
+            "was begun with, or pass overwrite=True to begin anew"
+        ) from None
 
 
 @contextmanager
@@ -309,6 +350,21 @@ def _writer(
         yield put
     finally:
         # Also after an error or an interrupt: what is computed is kept.
-        waiting.put(None)
-        thread.join()
+        _end(thread, waiting)
     complain()
+
+
+def _end(thread: threading.Thread, waiting: Queue[Any]) -> None:
+    """Wait for the thread, however often somebody interrupts: its files must not be closed under it."""
+    interrupt: KeyboardInterrupt | None = None
+    told = False
+    while thread.is_alive():
+        try:
+            if not told:
+                waiting.put(None)
+                told = True
+            thread.join()
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt

@@ -7,6 +7,7 @@ stands for was written as a whole.
 
 from __future__ import annotations
 
+import errno
 import os
 import zlib
 from abc import ABC, abstractmethod
@@ -132,6 +133,7 @@ class DiskStore(TileStore):
         self._entries.reshape(-1).view(np.uint8)[: content.size] = content
         #: Tiles whose checksum was found right since the store was opened.
         self._checked: set[Tile] = set()
+        self._stamp = None if folder.writable else folder.stamp()
 
     @property
     def place(self) -> str:
@@ -166,11 +168,17 @@ class DiskStore(TileStore):
 
     def _load(self, tile: Tile, known: bool) -> Array | None:
         """The tile, or None if it isn't what was written; `known` if that was found out before."""
+        if self._stamp is not None and self.folder.stamp() != self._stamp:
+            raise GramStoreError(f"{self.path} was replaced by another matrix since it was opened; open it again")
         values: Array | None
         try:
             values = self._get(tile)
         except MemoryError:
             raise
+        except OSError as error:
+            if error.errno != errno.EIO:  # that is damage; everything else is about the machine
+                raise GramStoreError(f"tile {tile} of {self.path} can't be read: {error}") from error
+            values = None
         except Exception:  # a chunk of zarr that can't be decoded fails in many ways
             values = None
         if values is not None and not known:
@@ -239,7 +247,8 @@ class ZarrStore(DiskStore):
     def __init__(self, folder: StoreFolder, layout: Layout, dtype: np.dtype[Any], compress: bool = False) -> None:
         super().__init__(folder, layout, dtype)
         zarr = import_zarr()
-        if folder.writable and not (folder.path / "zarr.json").exists():
+        if folder.writable and not self._opens():
+            (folder.path / "zarr.json").unlink(missing_ok=True)
             codecs = zarr.codecs
             smaller = codecs.BloscCodec(cname="lz4", clevel=1, shuffle="bitshuffle", typesize=dtype.itemsize)
             zarr.create_array(
@@ -255,9 +264,22 @@ class ZarrStore(DiskStore):
         if folder.writable:
             for leftover in folder.path.glob("c/*/*.partial"):  # of a run that was killed
                 leftover.unlink(missing_ok=True)
+        elif not self._opens():
+            raise GramStoreError(
+                f"{folder.path / 'zarr.json'} is damaged or missing; the rntk.gram.compute call that made it mends it"
+            )
         self._array = zarr.open_array(
             str(folder.path), mode="r+" if folder.writable else "r", config={"write_empty_chunks": True}
         )
+
+    def _opens(self) -> bool:
+        """Whether zarr finds an array of this shape, cut in this way."""
+        try:
+            found = import_zarr().open_array(str(self.folder.path), mode="r")
+            expected = (self.layout.shape, self.layout.tile_shape((0, 0)), self.dtype)
+            return bool((found.shape, found.chunks, found.dtype) == expected)
+        except Exception:  # zarr fails in many ways
+            return False
 
     def _where(self, tile: Tile) -> tuple[slice, slice]:
         return self.layout.rows(tile[0]), self.layout.columns(tile[1])

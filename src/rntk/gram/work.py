@@ -14,7 +14,7 @@ from ..checks import say_bytes
 from ..engine.array_api.batch import ArrayBatch, read_arrays
 from ..engine.array_api.libraries import foreign_arrays, is_elsewhere, to_host
 from ..errors import KernelOverflowError
-from ..evaluation import evaluate, settings_of, with_settings
+from ..evaluation import evaluate, leaves_of, settings_of, suited, with_settings
 from ..sequences import SequenceBatch, as_batch
 from ..threads import count_threads
 from .identity import describe, digest_batch
@@ -94,6 +94,17 @@ class Work:
             raise _rename(error, rows.start, columns.start, self.Y is None) from None
         return self._check(values, layout, tile)
 
+    def try_out(self) -> None:
+        """Evaluate the kernel once, on as little as possible: raises what is wrong with it."""
+        if self.device:
+            self.kernel(self.device[0].part(slice(0, 1)))
+            return
+        for batch in (self.X, self.Y):
+            if batch is not None:
+                suited(self.kernel, batch)
+        one = _part(self.X, slice(0, 1))
+        evaluate(self.kernel, one, one, self.kind)
+
     def _check(self, values: Any, layout: Layout, tile: Tile) -> Array:
         """The values in the form in which tiles are kept, or what is wrong with them."""
         found, shape = np.asarray(values), layout.tile_shape(tile)
@@ -102,8 +113,10 @@ class Work:
                 f"the kernel of {shape[0]} and {shape[1]} sequences must be a real array of shape {shape}, and is one "
                 f"of shape {found.shape} and dtype {found.dtype}"
             )
+        # A function may return the same memory again and again.
+        own = isinstance(self.kernel, Kernel)
         with np.errstate(over="ignore"):  # reported just below
-            kept: Array = np.ascontiguousarray(found, dtype=self.dtype)
+            kept: Array = (np.ascontiguousarray if own else np.array)(found, dtype=self.dtype)
         # NaN and infinities show in the extremes, which take no memory to find.
         if not np.isfinite([kept.min(), kept.max()]).all():
             a, b = np.argwhere(~np.isfinite(kept))[0]
@@ -119,6 +132,8 @@ def _part(batch: SequenceBatch, places: slice) -> SequenceBatch:
 
 def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | None = None) -> Work:
     """Check what `rntk.gram.compute` was given. The caller's kernel stays as it is."""
+    if isinstance(kernel, type):
+        raise TypeError(f"kernel must be a kernel, such as {kernel.__name__}(), not the class {kernel.__name__}")
     if not callable(kernel):
         raise TypeError(f"kernel must be a kernel or a function of two batches of sequences, not {kernel!r}")
     if kind not in KINDS:
@@ -145,7 +160,7 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
             raise ValueError(f"n_jobs={n_jobs} has no effect: {describe_briefly(kernel)} has no threads of its own")
         kernel = with_settings(kernel, n_jobs=n_jobs)
     if any(map(is_elsewhere, [*foreign_arrays(X), *foreign_arrays(Y)])):
-        if not isinstance(kernel, Kernel):
+        if not all(hasattr(each, "compares_vectors") for each in leaves_of(kernel)):
             raise TypeError(f"sequences on a device are for kernels of networks, not for {describe_briefly(kernel)}")
         device = tuple(read_arrays(lambda data, name: as_batch(data, name=name), X, Y))
         return Work(kernel, device[0].shape, device[1].shape if Y is not None else None, kind, kept, device)

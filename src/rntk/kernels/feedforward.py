@@ -42,7 +42,6 @@ class NTK(NetworkKernel):
            [0.3429, 1.5   ]])
     """
 
-    #: Vectors, not sequences: all steps of all channels in a row (`rntk.evaluation.suited`).
     compares_vectors = True
 
     def __init__(

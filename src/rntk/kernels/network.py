@@ -42,6 +42,8 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
     initial state): it has no logarithm, so it is fixed.
     """
 
+    #: Whether data is vectors rather than sequences (`rntk.evaluation.suited`).
+    compares_vectors = False
     # Set by the constructors of subclasses.
     normalize: bool
     dtype: Any

@@ -4,8 +4,8 @@ In go sequences, a kernel and a budget of memory; out come explicit features for
 or the exact ridge solution by conjugate gradients (`solve_conjugate`), which the ridge learners take with
 `solver="cg"`. Features come from blocks of rows, products with the whole matrix from the tiles of `rntk.gram`.
 
-Imports run one way: ``blocks`` (kernels on blocks) <- ``landmarks`` (which sequences stand for the others) and
-``approximation`` (the Nyström formula) <- ``nystrom`` (the transformer), ``conjugate`` (the solver).
+Imports run one way: ``blocks`` (kernels on blocks) <- ``approximation`` (the Nyström formula) <- ``landmarks`` (which
+sequences stand for the others) <- ``nystrom`` (the transformer), ``conjugate`` (the solver).
 """
 
 from .conjugate import solve_conjugate

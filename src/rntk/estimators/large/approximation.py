@@ -69,15 +69,22 @@ def features(
     components: Array,
     memory: int,
     *,
+    dtype: np.dtype[Any] | None = None,
     reserved: int = 0,
     progress: bool | None = False,
 ) -> Array:
-    """(n, rank) features of `X` in the precision of `components`, from blocks of rows."""
+    """(n, rank) features of `X`, from blocks of rows; products in the precision of `components`, results in `dtype`."""
     rows = count_rows(len(Z), memory, reserved)
-    found = np.empty((len(X), len(components)), components.dtype)
+    found = np.empty((len(X), len(components)), components.dtype if dtype is None else dtype)
     with progress_bar("features", len(X), progress) as advance:
         for place, part in split(X, rows):
             K = gram(kernel, part, Z).astype(components.dtype, copy=False)
-            np.matmul(K, components.T, out=found[place])
+            if found.dtype == components.dtype:
+                np.matmul(K, components.T, out=found[place])
+            else:
+                with np.errstate(over="ignore"):  # reported just below
+                    found[place] = K @ components.T
+            if not np.isfinite(found[place]).all():
+                raise ValueError(f"features are too large for {found.dtype}; take float64, or scale the sequences down")
             advance(len(part))
     return found

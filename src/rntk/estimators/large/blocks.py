@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...checks import say_bytes
-from ...evaluation import evaluate, with_settings
+from ...evaluation import evaluate, settings_of, with_settings
 from ...sequences import SequenceBatch
 from ...threads import count_threads
 from ..base import BLOCK_BYTES
@@ -29,10 +29,10 @@ def working_copy(kernel: Any, n_jobs: int | None = None) -> Any:
 
 
 def precision_of(kernel: Any, X: SequenceBatch) -> np.dtype[Any]:
-    """float32 if that is what the kernel returns, else float64; asked of the first sequence."""
+    """float32 if the kernel, or one that it is made of, computes in that, else float64; asked of the first sequence."""
     one = X.take([0])
-    found = np.asarray(evaluate(kernel, one, one)).dtype
-    return np.dtype(np.float32 if found == np.float32 else np.float64)
+    found = [np.asarray(evaluate(kernel, one, one)).dtype, *map(np.dtype, settings_of(kernel, "dtype"))]
+    return np.dtype(np.float32 if np.dtype(np.float32) in found else np.float64)
 
 
 def default_tolerance(precision: np.dtype[Any]) -> float:

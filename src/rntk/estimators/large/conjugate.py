@@ -103,15 +103,16 @@ def solve_conjugate(
         raise ValueError(f'solver="cg" needs alpha above zero, not {alpha.min():g}; solver="direct" interpolates')
     working, show = working_copy(kernel), next(iter(settings_of(kernel, "progress")), None)
     free = budget - _reserved(targets, count, budget)
-    if cache is None:
-        K = gram.stream(working, X, memory=free)
-    else:
-        K = gram.compute(working, X, out=cache, memory=free, progress=show)
+    K = gram.stream(working, X, memory=free) if cache is None else _kept(working, X, cache, free, show)
     invert = None
     if count:
         at = choose_landmarks(working, X, count, "uniform", check_random_state(random_state), budget)
         invert = Preconditioner(working, X, X.take(at), alpha, weight, budget).apply
 
+    # In two steps: squares of very large or small targets are out of range.
+    largest = np.abs(targets).max(axis=0)
+    largest[largest == 0] = 1.0
+    targets = targets / largest
     size = np.linalg.norm(targets, axis=0)
     size[size == 0] = 1.0
     with progress_bar("conjugate gradients", -math.log10(tol), show) as advance:
@@ -130,7 +131,18 @@ def solve_conjugate(
             ConvergenceWarning,
             stacklevel=4,
         )
-    return Solution(dual * size, watch.iterations, residual)
+    return Solution(dual * size * largest, watch.iterations, residual)
+
+
+def _kept(kernel: Any, X: SequenceBatch, cache: Any, memory: int, show: bool | None) -> gram.GramMatrix:
+    """The matrix in a store, which may be there already."""
+    try:
+        return gram.compute(kernel, X, out=cache, memory=memory, progress=show)
+    except gram.GramStoreError as error:
+        text = str(error).partition(". Give another name")[0].partition("; overwrite=True")[0]
+        raise gram.GramStoreError(
+            f"cache={str(cache)!r} can't be used: {text}. Give another name, or delete it"
+        ) from None
 
 
 def check_tolerance(tol: Any) -> float:

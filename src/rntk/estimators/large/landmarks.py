@@ -10,6 +10,7 @@ from scipy import linalg
 
 from ...sequences import SequenceBatch
 from ..base import Array, gram, self_gram
+from .approximation import reserve
 from .blocks import BYTES_PER_VALUE, count_rows, default_tolerance, precision_of, split
 
 Indices = NDArray[np.int64]
@@ -45,7 +46,7 @@ def spread_out(kernel: Any, X: SequenceBatch, count: int, random: np.random.Rand
 
     Duplicates of a landmark are never drawn, so there may be fewer landmarks than asked for.
     """
-    size = self_gram(kernel, X)
+    size = _squares(kernel, X)
     rounding = default_tolerance(precision_of(kernel, X))
     chosen = [int(random.randint(len(X)))]
     far = _distance(gram(kernel, X, X.take(chosen))[:, 0], size, chosen[0], rounding)
@@ -59,6 +60,15 @@ def spread_out(kernel: Any, X: SequenceBatch, count: int, random: np.random.Rand
                 chosen.append(int(draw))
                 far = np.minimum(far, _distance(column, size, draw, rounding))
     return np.array(chosen, dtype=np.int64)
+
+
+def _squares(kernel: Any, X: SequenceBatch) -> Array:
+    """k(x, x) for every x, without the noise that some kernels add on the diagonal of kernel(X)."""
+    few = X.take(np.arange(min(len(X), 8)))
+    size = self_gram(kernel, few)
+    if np.allclose(size, np.diagonal(gram(kernel, few, few)), rtol=1e-5, atol=0.0):
+        return self_gram(kernel, X)
+    return np.concatenate([np.diagonal(gram(kernel, part, part)) for _, part in split(X, 16)])
 
 
 def _distance(column: Array, size: Array, at: int, rounding: float) -> Array:
@@ -90,9 +100,9 @@ def hard_to_explain(kernel: Any, X: SequenceBatch, count: int, random: np.random
     half = max(1, count // 2)
     share = count / n
     ridge = max(value[: count - half].sum() / share / half, default_tolerance(precision_of(kernel, X)) * value[-1])
-    size = self_gram(kernel, X)
+    size = _squares(kernel, X)
     score = np.empty(n)
-    for place, part in split(X, count_rows(count, memory)):
+    for place, part in split(X, count_rows(count, memory, reserve(count, memory))):
         explained = np.square(gram(kernel, part, pilot) @ vector) / (value + share * ridge)
         score[place] = (size[place] - explained.sum(axis=1)) / ridge
     # A floor far below any score of use, so that there are always enough to draw.

@@ -126,19 +126,21 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelL
             raise ValueError(f"the kernel is zero between all {count} landmarks: there is nothing to make features of")
         self.eigenvalues_ = found.eigenvalues
         self.rank_ = len(found.eigenvalues)
-        self.components_ = found.components.astype(precision if wanted is None else wanted)
+        # Of a kernel in double precision in that too: its values needn't fit into float32, even if the features do.
+        self.components_ = found.components.astype(np.result_type(precision, wanted or precision))
         return self
 
     def transform(self, X: Any) -> Array:
         """(n, rank) features of the sequences in `X`."""
         new = self._read_new(X)
-        memory, _ = self._check_parameters()
+        memory, wanted = self._check_parameters()
         return features(
             working_copy(self.kernel_, self.n_jobs),
             new,
             self.landmarks_,
             self.components_,
             memory,
+            dtype=wanted,
             progress=self.progress,
         )
 
