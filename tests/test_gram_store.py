@@ -759,6 +759,12 @@ def test_what_does_not_fit_is_refused():
     ):
         rntk.gram.stream(Counting(), np.zeros((3, 50_000)), memory="1MB")
     assert compute(Counting(), X[:5], block=5000, memory="100kB").block == 5
+
+
+def test_blocks_beyond_the_matrix_are_the_matrix(tmp_path):
+    X = np.ones((5, 3))
+    for block in (5000, 5, None, 7):
+        assert compute(Counting(), X, out=tmp_path / "K.gram", block=block).block == 5
     with pytest.raises(ValueError, match="tiles; take a larger one"):
         make_layout(Counting(), as_batch(np.zeros((20_000, 1))), None, 10, 10**9, 8)
 
@@ -845,6 +851,8 @@ def test_progress_is_silent_unless_asked_for(tmp_path, capsys):
     compute(RNTK(), X, out=tmp_path / "K.gram", block=2, progress=True)
     shown = capsys.readouterr()
     assert "Gram matrix" in shown.err and "100%" in shown.err and shown.out == ""
+    compute(RNTK(), X, out=tmp_path / "K.gram", block=2, progress=True)  # all there: they are only checked
+    assert "checksums" in capsys.readouterr().err
 
 
 @needs_zarr

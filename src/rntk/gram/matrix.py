@@ -121,14 +121,14 @@ class GramMatrix:
         """The whole matrix in memory, mirror image included."""
         return self.read()
 
-    def verify(self) -> None:
-        """Read every tile that is there and compare checksums.
+    def verify(self, progress: bool | None = None) -> None:
+        """Read every tile that is there and compare checksums; `progress` as for `rntk.gram.compute`.
 
         Raises
         ------
         DamagedTileError : some aren't what was written; its `tiles` names them all.
         """
-        damaged = [tile for tile in self._store.layout if self._store.is_done(tile) and not self._store.check(tile)]
+        damaged = self._store.find_damage(progress)
         if damaged:
             assert self.path is not None
             raise DamagedTileError(self.path, damaged)

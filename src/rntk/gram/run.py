@@ -111,8 +111,10 @@ def compute(
     budget = parse_bytes(memory)
     work = make_work(kernel, X, Y, kind, dtype, n_jobs)
     target = _check_target(out, compress)
+    if block is not None:
+        block = min(check_count("block", block), max(work.shape))
     if target is not None:
-        finished = _finished(work, target, block)
+        finished = _finished(work, target, block, progress)
         if finished is not None:
             return finished
     with connected(client) as cluster:
@@ -175,7 +177,7 @@ def stream(
     return GramMatrix(ComputedStore(layout, work.dtype, work.compute, keep))
 
 
-def _finished(work: Work, target: Path, block: int | None) -> GramMatrix | None:
+def _finished(work: Work, target: Path, block: int | None, progress: bool | None) -> GramMatrix | None:
     """The stored matrix, if it is this one, complete and undamaged: then nobody needs to write."""
     if not (target / DOCUMENT).exists():
         return None
@@ -186,7 +188,7 @@ def _finished(work: Work, target: Path, block: int | None) -> GramMatrix | None:
             return None
         matrix = open_matrix(target)
         if matrix.complete:
-            matrix.verify()
+            matrix.verify(progress)
             return matrix
     except GramStoreError:  # is dealt with by whoever may write
         pass
@@ -221,7 +223,7 @@ def _open_or_begin(
     identity = work.identity()
     if (target / DOCUMENT).exists():
         try:
-            there = check_count("block", read_document(target)["identity"]["block"] if block is None else block)
+            there = read_document(target)["identity"]["block"] if block is None else block
             folder = resume(target, {**identity, "block": there})
             with _closing_on_error(folder):
                 _check_budget(work, there, budget, target)
@@ -269,15 +271,14 @@ def _closing_on_error(folder: StoreFolder) -> Iterator[None]:
 def _fill(store: TileStore, work: Work, client: Any, budget: int, progress: bool | None) -> int:
     """Compute the tiles that are missing or damaged; returns how many were there."""
     layout = store.layout
-    kept = [tile for tile in layout if store.is_done(tile)]
-    damaged = [tile for tile in kept if not store.check(tile)]
+    damaged = store.find_damage(progress)
     if damaged:
         warnings.warn(
             f"{name_tiles(damaged)} of {store.path} changed after being written; computed anew",
             RuntimeWarning,
             stacklevel=3,
         )
-    fine = set(kept) - set(damaged)
+    fine = {tile for tile in layout if store.is_done(tile)} - set(damaged)
     missing = [tile for tile in layout if tile not in fine]
     if not missing:
         return len(fine)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..progress import progress_bar
 from .errors import DamagedTileError, GramStoreError
 from .folder import INDEX, StoreFolder, write_at
 from .layout import Layout, Tile
@@ -66,6 +67,17 @@ class TileStore(ABC):
     def check(self, tile: Tile) -> bool:
         """Whether the tile is what was written, read anew."""
         return True
+
+    def find_damage(self, progress: bool | None = None) -> list[Tile]:
+        """The tiles that are there and aren't what was written, all of them read anew."""
+        done = [tile for tile in self.layout if self.is_done(tile)]
+        damaged = []
+        with progress_bar("checksums", len(done), progress) as advance:
+            for tile in done:
+                if not self.check(tile):
+                    damaged.append(tile)
+                advance(1)
+        return damaged
 
     def close(self) -> None:  # noqa: B027  most stores have nothing to close
         """End writing."""

@@ -43,6 +43,11 @@ class Work:
     dtype: np.dtype[Any]
     device: tuple[ArrayBatch, ...] = ()
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the matrix."""
+        return len(self.X), len(self.X if self.Y is None else self.Y)
+
     def layout(self, block: int | None, memory: int, tiles: int = 0) -> Layout:
         """How the matrix is cut; into `tiles` at least, if that makes them not too small."""
         # A kernel without a dtype of its own computes in double precision, whatever is kept.
@@ -51,8 +56,8 @@ class Work:
 
     def layout_in_memory(self, block: int | None, memory: int, tiles: int = 0) -> Layout:
         """The same where all tiles are kept in memory, beside those at work."""
-        n = len(self.X)
-        least = (n * (n + 1) // 2 if self.Y is None else n * len(self.Y)) * self.dtype.itemsize
+        n, columns = self.shape
+        least = (n * (n + 1) // 2 if self.Y is None else n * columns) * self.dtype.itemsize
         if least >= memory:
             raise ValueError(
                 f"the Gram matrix takes {say_bytes(least)}, and memory is {say_bytes(memory)}; pass "
