@@ -31,6 +31,8 @@ ORDERS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: How far above the tolerance an estimate may lie before a warning says so: the estimate is for c = 1, where the
 #: series converges slowest, and most pairs are far from there.
 TOLERATED = 1e5
+#: A remainder below this is rounding of some hundred terms.
+ROUNDING = 1e-14
 #: Sequence steps whose coefficients are computed at once: bounds memory, changes no number.
 CHUNK = 2048
 
@@ -158,7 +160,7 @@ class HermiteActivation(Activation):
             slope[part] = q[part] * (np.square(rate) @ weight)
             growth[part] = (value * rate * point) @ weight
         exact = Moments(square, ratio(slope, square), ratio(growth, square))
-        order, error = self._choose_order(q, exact, EXACT, 0)
+        order, error = self._choose_order(q, exact, EXACT)
         if error <= 10 * EXACT:
             return exact
         # What the truncated series gives at c = 1: a sequence with itself must be no different from a pair of equals.
@@ -167,15 +169,16 @@ class HermiteActivation(Activation):
             part = slice(i, i + CHUNK)
             a = self._coefficients(q[part], order)
             energy = ratio(np.square(a), np.broadcast_to(square[part], a.shape))
-            rest = np.maximum(1.0 - energy.sum(axis=0), 0.0) * (square[part] > 0)
-            slope[part] = self._parity.orders(order) @ energy + (order + self._parity.first) * rest
+            rest, total = _remainder(energy.sum(axis=0))
+            slope[part] = self._parity.orders(order) @ energy / total + (order + self._parity.first) * rest
         return exact._replace(slope=slope)
 
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
         shape, q, moments = q.shape, q.ravel(), Moments(*(part.ravel() for part in moments))
         step = self._parity.step
         least = (least // 2 if slopes else least) - 1  # rows without the remainder's
-        order, error = self._choose_order(q, moments, tolerance, step * least)
+        order, error = self._choose_order(q, moments, tolerance)
+        order = max(order, step * least)
         if error > TOLERATED * tolerance:
             warnings.warn(
                 HermiteAccuracyWarning(
@@ -188,24 +191,27 @@ class HermiteActivation(Activation):
         a: Array = self._coefficients(q, order + 2)
         k = self._parity.orders(order)[:, None]
         psi = np.sqrt(moments.square)
-        over = ratio(np.ones_like(psi), psi)
-        unit = a[: len(k)] * over
+        some = np.where(psi > 0, psi, 1.0)  # where ψ is zero, so are all coefficients
+        # Divided, not multiplied by 1/ψ: one rounding error for all orders would show in the remainder.
+        unit = a[: len(k)] / some
         # The remainder joins as one more order: V̂(1) = 1 holds exactly, and the expansion stays positive definite.
-        rest = np.sqrt(np.maximum(1.0 - np.sum(unit * unit, axis=0), 0.0) * (psi > 0))
+        rest, total = _remainder(np.einsum("kn,kn->n", unit, unit))
+        unit /= np.sqrt(total)
+        rest = np.sqrt(rest)
         rows = [unit, rest[None]]
         if slopes:
             rate = 0.5 * (k * a[: len(k)] + np.sqrt((k + 1.0) * (k + 2.0)) * a[2 // step :])
-            rows += [rate * over - 0.5 * moments.growth * unit]
+            rows += [rate / some - 0.5 * moments.growth * unit]
             rows += [np.zeros((1, q.size))]
         return np.asarray(np.concatenate(rows).reshape(-1, *shape))
 
-    def _choose_order(self, q: Array, moments: Moments, tolerance: float, least: int) -> tuple[int, float]:
+    def _choose_order(self, q: Array, moments: Moments, tolerance: float) -> tuple[int, float]:
         """Smallest order whose truncation error in V̂ and V̂' is below `tolerance` at every variance in `q`."""
         # Both errors vary smoothly with q: a few quantiles and the extremes show the worst.
         sample = np.unique(np.argsort(q)[np.linspace(0, q.size - 1, min(q.size, 33)).astype(int)])
         square, slope = moments.square[sample], moments.slope[sample]
         error = np.inf
-        for order in (order for order in ORDERS if order >= least):
+        for order in ORDERS:
             a = self._coefficients(q[sample], order)
             energy = ratio(np.square(a), np.broadcast_to(square, a.shape))
             missing = np.abs(1.0 - energy.sum(axis=0)) * (square > 0)
@@ -247,6 +253,17 @@ class HermiteActivation(Activation):
 
     def _key(self) -> tuple[object, ...]:
         return (self.name, self.function)
+
+
+def _remainder(energy: Array) -> tuple[Array, Array]:
+    """What the orders miss of 1, and what to divide them by.
+
+    A remainder that is rounding is shared out among the orders: as the highest of them it would count many times in the
+    slope. Where there is no energy at all there is no remainder either.
+    """
+    rounding = np.abs(1.0 - energy) < ROUNDING
+    rest = np.where(rounding | (energy == 0), 0.0, np.maximum(1.0 - energy, 0.0))
+    return rest, np.where(rounding, energy, 1.0)
 
 
 def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
