@@ -32,7 +32,6 @@ from rntk.activations import (
     sin,
     tanh,
 )
-from rntk.activations.hermite import Parity
 
 STORED = json.loads((Path(duals.__file__).parent / "dual_values.json").read_text())["values"]
 LEAKY = f"leaky_relu({duals.LEAKY_SLOPE})"
@@ -285,25 +284,18 @@ def test_a_kink_by_expansion_warns_and_stays_close():
     np.testing.assert_allclose(expanded, RNTK().nngp(X), rtol=1e-3)
 
 
-PARITIES = {
-    "tanh": (np.tanh, Parity(1, 2)),
-    "arctan": (np.arctan, Parity(1, 2)),
-    "cosine": (np.cos, Parity(0, 2)),
-    "sigmoid": (lambda z: 1 / (1 + np.exp(-z)), Parity(0, 1)),
-    "nearly odd": (lambda z: np.tanh(z) + 1e-15, Parity(0, 1)),
-}
+SYMMETRIC = {"tanh": (np.tanh, "odd"), "arctan": (np.arctan, "odd"), "cosine": (np.cos, "even")}
 
 
-@pytest.mark.parametrize("name", PARITIES)
+@pytest.mark.parametrize("name", SYMMETRIC)
 def test_odd_and_even_activations_need_half_the_orders(name):
     """The same numbers, derivatives included, as with the orders that are zero."""
-    function, parity = PARITIES[name]
-    short, long = HermiteActivation(name, function), HermiteActivation(name, function)
-    assert short._parity == parity
-    long.__dict__["_parity"] = Parity(0, 1)
+    function, symmetry = SYMMETRIC[name]
+    short, long = HermiteActivation(name, function, symmetry=symmetry), HermiteActivation(name, function)
+    assert short != long and short == HermiteActivation(name, function, symmetry=symmetry)
     q = np.linspace(0.1, 0.6, 7)
     counts = [len(each.marks(q, each.moments(q), slopes=False, tolerance=1e-13)) for each in (short, long)]
-    assert counts[0] == (counts[1] - 1) // parity.step + 1
+    assert counts[0] == (counts[1] - 1) // 2 + 1
     rng = np.random.default_rng(4)
     X = [rng.standard_normal((steps, 2)) for steps in (6, 9, 4, 7)]
     for options in ({"depth": 2, "sigma_b": 0.4}, {"readout": "mean", "sigma_h": 0.3}):
@@ -317,3 +309,29 @@ def test_odd_and_even_activations_need_half_the_orders(name):
             np.testing.assert_allclose(found, expected, rtol=0, atol=2e-12 * np.abs(expected).max())
     slopes = [input_gradient(RNTK(each, sigma_u=0.7), X[0], X[1]) for each in (short, long)]
     np.testing.assert_allclose(*slopes, rtol=0, atol=1e-11 * np.abs(slopes[1]).max())
+
+
+def test_symmetry_is_declared_never_guessed():
+    """A function may look odd where somebody happened to look, or be odd today."""
+    assert tanh.symmetry == "odd" and HermiteActivation("mine", np.tanh).symmetry is None
+    with pytest.raises(ValueError, match='symmetry must be "odd", "even" or None, not \'both\''):
+        HermiteActivation("mine", np.tanh, symmetry="both")
+
+
+def test_orders_of_two_batches_agree():
+    """Whatever order each side would take alone."""
+    rng = np.random.default_rng(6)
+    for activation in (tanh, gelu, sigmoid):
+        for sizes in ((0.01, 1.0), (1.0, 0.01), (0.3, 0.4), (0.05, 0.05)):
+            X, Y = (size * rng.standard_normal((5, 4, 2)) for size in sizes)
+            kernel = RNTK(activation, sigma_b=0.1, sigma_u=0.8)
+            both = kernel(np.concatenate([X, Y]))
+            np.testing.assert_allclose(kernel(X, Y), both[:5, 5:], rtol=0, atol=1e-12 * np.abs(both).max())
+            np.testing.assert_allclose(np.diag(kernel(X, X.copy())), kernel.diag(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(EXPANDED))
+def test_a_sequence_is_as_like_itself_as_its_diagonal_says(name):
+    X = np.random.default_rng(7).standard_normal((10, 50, 2))
+    kernel = RNTK(name, sigma_w=1.0, sigma_u=0.5, sigma_b=0.1)
+    np.testing.assert_allclose(np.diag(kernel(X)), kernel.diag(X), rtol=2e-14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections import namedtuple
 from pathlib import Path
 
@@ -30,6 +32,7 @@ from rntk.checks import parse_bytes
 from rntk.cli import app
 from rntk.gram import DamagedTileError, GramStoreError, StoreFullError, compute
 from rntk.gram.folder import INDEX, StoreFolder, read_document
+from rntk.gram.identity import describe
 from rntk.gram.layout import Layout, make_layout, working_bytes
 from rntk.gram.stores import MappedStore
 from tolerances import TOLERANCE, relative_error
@@ -580,7 +583,7 @@ def test_functions_are_known_by_their_code(tmp_path):
 
     class Opaque:
         def __init__(self):
-            self.lock = open(os.devnull)  # noqa: SIM115  something without a pickle
+            self.lock = threading.Lock()  # something without a pickle
 
         def __call__(self, A, B=None):
             return A @ (A if B is None else B).T
@@ -589,7 +592,6 @@ def test_functions_are_known_by_their_code(tmp_path):
     with pytest.raises(ValueError, match="must recognise its kernel"):
         compute(opaque, X, out=tmp_path / "other.gram")
     assert compute(opaque, X).complete
-    opaque.lock.close()
 
 
 SLOPE = 1.0
@@ -624,6 +626,51 @@ def test_functions_are_known_by_what_they_read(tmp_path, monkeypatch):
     for name, kernel in {"d": reads_globals, "e": Callable()}.items():
         with pytest.raises(GramStoreError, match="another Gram matrix"):
             compute(kernel, X, out=tmp_path / f"{name}.gram")
+
+
+EDITED = {
+    "vectorize": "def f(z): return z * %s if z > 0 else 0.0\nk = RNTK(np.vectorize(f, otypes=[float]))",
+    "cached": "@functools.lru_cache\ndef h(n): return n * %s\ndef k(A, B): return A @ B.T * h(2)",
+    "class": "class C:\n  def w(self): return %s\ndef k(A, B): return A @ B.T * C().w()",
+    "object": "class C:\n  def w(self): return %s\nc = C()\ndef k(A, B): return A @ B.T * c.w()",
+    "inherited": "class B0:\n  def __call__(self, A, B): return A @ B.T * %s\nclass C(B0): pass\nk = C()",
+    "method": "class C:\n  def w(self): return %s\n  def __call__(self, A, B): return A @ B.T * self.w()\nk = C()",
+    "state": "class C: pass\nc = C(); c.w = %s; c.tags = {'a', 'b'}\ndef k(A, B): return A @ B.T * c.w",
+    "kernel": "class K(RBF):\n  def __call__(self, X, Y=None): return %s * super().__call__(X, Y)\nk = K()",
+    "constant": "def k(A, B, by=%s): return A @ B.T * by",
+}
+UNCHANGED = {
+    "attribute": "T = %s\ndef k(A, B): return A @ B.T",
+    "counter": "n = %s\ndef k(A, B):\n  global n\n  n = n + 1\n  return A @ B.T",
+    "not a number": "w = float('nan')\ndef k(A, B, fill=np.nan): return (w, A @ B.T)[1]\nother = %s",
+    "odd things": "import threading\na = [np.array([1j]), 2j, b'x', np.datetime64('2020-01-01'), threading.Lock()]\n"
+    "a.append(a)\nfrom numpy import floating\ndef k(A, B): return (a, floating, A @ B.T)[2]\nother = %s",
+}
+
+
+@pytest.mark.filterwarnings("ignore::rntk.HermiteAccuracyWarning")
+@pytest.mark.parametrize("name", [*EDITED, *UNCHANGED])
+def test_modules_that_were_edited_between_two_runs(tmp_path, monkeypatch, name):
+    X, found = np.random.default_rng(0).standard_normal((6, 5)), []
+    for value in (2.0, 2.0, 3.0):
+        module = types.ModuleType("usermod")
+        monkeypatch.setitem(sys.modules, "usermod", module)
+        vars(module).update(np=np, RNTK=RNTK, RBF=RBF, functools=functools)
+        exec((EDITED | UNCHANGED)[name] % value, vars(module))
+        try:
+            found.append(compute(module.k, X, out=tmp_path / "K.gram", block=3).found)
+        except GramStoreError as error:
+            assert "another Gram matrix" in str(error)
+            found.append(None)
+    assert found == [0, 3, None if name in EDITED else 3]
+
+
+def test_descriptions_stay_small():
+    module = types.ModuleType("usermod")
+    calls = "".join(f"def f{i}(x): return f{i - 1}(x) + f{i - 2}(x)\n" for i in range(2, 60))
+    exec(f"def f0(x): return x\ndef f1(x): return f59(x)\n{calls}long = [0.5] * 10**5\n"
+         "def k(A, B): return f59(A), long", vars(module))  # fmt: skip
+    assert len(json.dumps(describe(module.k))) < 50_000
 
 
 def test_descriptions_last_longer_than_a_process(tmp_path):
@@ -672,6 +719,9 @@ def test_what_is_no_remains_of_a_run_is_left_alone(tmp_path):
         {"memory": "1kB"},
         {"kernel": RBF(), "X": [np.ones(3), np.ones(4)]},
         {"kernel": lambda A, B: A.nonsense},
+        {"kernel": lambda A, B: A},
+        {"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)},
+        {"kernel": lambda A, B: 1j * A @ B.T},
     ],
 )
 def test_a_call_that_cannot_work_touches_nothing(tmp_path, call):
@@ -695,6 +745,11 @@ def test_links_lead_to_stores(tmp_path):
         K = compute(RNTK(sigma_b=1.0), X, out=tmp_path / name, overwrite=True)
         np.testing.assert_allclose(K.to_array(), RNTK(sigma_b=1.0)(X), rtol=1e-12)
         assert (tmp_path / name).is_symlink()
+    (tmp_path / "other.gram").symlink_to(tmp_path / "store1")
+    (tmp_path / "itself.gram").symlink_to(tmp_path / "itself.gram")
+    for name in ("other.gram", "itself.gram"):
+        with pytest.raises(GramStoreError, match="is a link"):
+            compute(RNTK(), X, out=tmp_path / name)
 
 
 def test_only_stores_are_replaced(tmp_path):
@@ -716,11 +771,11 @@ def test_one_run_at_a_time(tmp_path):
     pytest.importorskip("fcntl", reason="locks are POSIX's")
     X, path = np.ones((6, 2)), tmp_path / "K.gram"
 
-    def kernel(A, B=None):
-        if len(A) > 1:  # not when it is tried out
+    def kernel(A, B):
+        if len(A) == len(X):  # not when it is tried out
             with pytest.raises(GramStoreError, match="another run writes"):
                 compute(Counting(), X, out=path, overwrite=True)
-        return A @ A.T
+        return A @ B.T
 
     compute(kernel, X, out=path)
     assert compute(Counting(), X, out=path, overwrite=True).complete  # the lock is gone with the run
@@ -798,15 +853,18 @@ def test_an_overflow_names_the_sequence_of_the_whole():
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (lambda A, B=None: np.zeros((2, 2)), r"must be a real array of shape \(5, 5\), and is one of shape \(2, 2\)"),
-        (lambda A, B=None: np.full((5, 5), "a"), "must be a real array"),
-        (lambda A, B=None: np.full((5, 5), np.nan), "sequences 0 and 0 is nan"),
-        (lambda A, B=None: np.full((5, 5), 1e39), "is inf in float32"),
+        (np.zeros((2, 2)), r"must be a real array of shape \(5, 5\), and is one of shape \(2, 2\)"),
+        (np.full((5, 5), "a"), "must be a real array"),
+        (np.full((5, 5), np.nan), "sequences 0 and 0 is nan"),
+        (np.full((5, 5), 1e39), "is inf in float32"),
     ],
 )
 def test_results_that_are_no_kernel(tmp_path, kernel, message):
+    def sound_at_first(A, B):
+        return kernel if len(A) == 5 else np.ones((len(A), len(B)))
+
     with pytest.raises(ValueError, match=message):
-        compute(kernel, np.ones((5, 2)), out=tmp_path / "K.gram", dtype="float32")
+        compute(sound_at_first, np.ones((5, 2)), out=tmp_path / "K.gram", dtype="float32")
     assert not rntk.gram.open(tmp_path / "K.gram").complete
 
 

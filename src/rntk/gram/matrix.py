@@ -148,7 +148,7 @@ def open(path: Any) -> GramMatrix:
     ------
     GramStoreError : there is no stored matrix, or its description is damaged.
     """
-    place = Path(os.fsdecode(path)).resolve()  # wherever this process goes from here
+    place = Path(os.fsdecode(path)).absolute()  # wherever this process goes from here
     return GramMatrix(open_store(StoreFolder(place, read_document(place))))
 
 

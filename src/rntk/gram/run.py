@@ -123,7 +123,10 @@ def compute(
         if target is None:
             store = MemoryStore(work.layout_in_memory(block, budget, tiles), work.dtype)
         else:
-            store = _open_or_begin(work, target, block, budget, tiles, compress, overwrite)
+            try:
+                store = _open_or_begin(work, target, block, budget, tiles, compress, overwrite)
+            except PermissionError as error:
+                raise GramStoreError(f"{target} can't be written: {error}") from error
         try:
             found = _fill(store, work, cluster, budget, progress)
         finally:
@@ -200,13 +203,26 @@ def _check_target(out: Any, compress: bool | None) -> Path | None:
         raise ValueError(f"compress must be True, False or None, not {compress!r}")
     if out is not None and not isinstance(out, (str, os.PathLike)):
         raise TypeError(f"out must be None or a path, not {type(out).__name__}")
-    target = None if out is None else Path(os.fsdecode(out)).resolve()
+    target = None if out is None else Path(os.fsdecode(out)).absolute()
     if target is not None and target.suffix not in (".gram", ".zarr"):
-        raise ValueError(f"out must be None or a name that ends in .gram or .zarr, not {str(target)!r}")
+        raise ValueError(f"out must be None or a name that ends in .gram or .zarr, not {str(out)!r}")
+    if target is not None and target.is_symlink():
+        target = _follow(target)
     if compress and (target is None or target.suffix != ".zarr"):
         raise ValueError("only .zarr stores are compressed")
     if target is not None and target.suffix == ".zarr":
         import_zarr()
+    return target
+
+
+def _follow(link: Path) -> Path:
+    """Where a link leads; what lies there must be named alike, since the name says what it is."""
+    try:
+        target = link.resolve()
+    except (OSError, RuntimeError) as error:
+        raise GramStoreError(f"out={str(link)!r} is a link that leads nowhere: {error}") from None
+    if target.suffix != link.suffix:
+        raise GramStoreError(f"out={str(link)!r} is a link to {target}, which doesn't end in {link.suffix}")
     return target
 
 

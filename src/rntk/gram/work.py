@@ -101,14 +101,17 @@ class Work:
 
     def try_out(self) -> None:
         """Evaluate the kernel once, on as little as possible: raises what is wrong with it."""
+        few = Layout((min(len(self.X), 2), 1), 2, False)
         if self.device:
-            self.kernel(self.device[0].part(slice(0, 1)))
-            return
-        for batch in (self.X, self.Y):
-            if batch is not None:
-                suited(self.kernel, batch)
-        one = _part(self.X, slice(0, 1))
-        evaluate(self.kernel, one, one, self.kind)
+            left, right = (self.device[0].part(each) for each in (few.rows(0), few.columns(0)))
+            values = to_host((self.kernel if self.kind == "ntk" else self.kernel.nngp)(left, right))
+        else:
+            for batch in (self.X, self.Y):
+                if batch is not None:
+                    suited(self.kernel, batch)
+            left, right = (_part(self.X, each) for each in (few.rows(0), few.columns(0)))
+            values = evaluate(self.kernel, left, right, self.kind)
+        self._check(values, few, (0, 0))
 
     def _check(self, values: Any, layout: Layout, tile: Tile) -> Array:
         """The values in the form in which tiles are kept, or what is wrong with them."""
