@@ -148,16 +148,17 @@ def commit(folder: StoreFolder) -> None:
     os.replace(partial, folder.path / DOCUMENT)
 
 
-def resume(path: Path, identity: dict[str, Any]) -> StoreFolder:
-    """The folder of a matrix that began, for writing, if it is of what is asked for now."""
+def resume(path: Path, identity: dict[str, Any], block: int | None, *, writable: bool) -> StoreFolder:
+    """The folder of a matrix that began, if it is of what is asked for now; without `block`, cut in any way."""
     document = read_document(path)
-    differ = differences(document["identity"], identity)
+    there = document["identity"]
+    differ = differences(there, {**identity, "block": there["block"] if block is None else block})
     if differ:
         raise GramStoreError(
             f"{path} holds another Gram matrix: {'; '.join(differ)}. Give another name, or pass overwrite=True to "
             "delete it"
         )
-    return StoreFolder(path, document, writable=True)
+    return StoreFolder(path, document, writable)
 
 
 def delete(path: Path) -> None:

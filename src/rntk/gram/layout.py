@@ -108,12 +108,12 @@ def make_layout(
     """The layout with blocks of `block` sequences, or as suits memory, work and the number of tiles wanted."""
     shape = (len(X), len(X if Y is None else Y))
     sides = (X,) if Y is None else (X, Y)
+    block = fitting_block(block, shape)
     if block is None:
         block = _choose_block(kernel, sides, memory, itemsize)
         while block > SHARED_BLOCK and len(Layout(shape, block, Y is None)) < tiles:
             block = max(SHARED_BLOCK, block * 4 // 5)
     else:
-        block = min(check_count("block", block), max(shape))
         needed = working_bytes(kernel, sides, block, itemsize)
         if needed > memory:
             raise ValueError(
@@ -126,6 +126,11 @@ def make_layout(
             f"block={block} cuts {shape[0]} x {shape[1]} values into {len(layout)} tiles; take a larger one"
         )
     return layout
+
+
+def fitting_block(block: Any, shape: tuple[int, int]) -> int | None:
+    """`block` as a number of sequences that there are; None stays None."""
+    return None if block is None else min(check_count("block", block), max(shape))
 
 
 def _choose_block(kernel: Any, sides: tuple[SequenceBatch, ...], memory: int, itemsize: int) -> int:

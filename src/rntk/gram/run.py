@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count, parse_bytes
+from ..checks import parse_bytes
 from ..progress import progress_bar
 from .cluster import connected, run_on_cluster, tiles_to_share
 from .errors import GramStoreError, StoreFullError, name_tiles
-from .folder import DOCUMENT, StoreFolder, begin, commit, delete, read_document, resume
-from .identity import differences
-from .layout import SMALLEST_BLOCK, Tile
+from .folder import DOCUMENT, StoreFolder, begin, commit, delete, resume
+from .layout import SMALLEST_BLOCK, Tile, fitting_block
 from .matrix import GramMatrix, open_store
 from .matrix import open as open_matrix
 from .stores import ComputedStore, DiskStore, MemoryStore, TileStore, import_zarr
@@ -111,8 +110,7 @@ def compute(
     budget = parse_bytes(memory)
     work = make_work(kernel, X, Y, kind, dtype, n_jobs)
     target = _check_target(out, compress)
-    if block is not None:
-        block = min(check_count("block", block), max(work.shape))
+    block = fitting_block(block, work.shape)
     if target is not None:
         finished = _finished(work, target, block, progress)
         if finished is not None:
@@ -185,11 +183,7 @@ def _finished(work: Work, target: Path, block: int | None, progress: bool | None
     if not (target / DOCUMENT).exists():
         return None
     try:
-        document = read_document(target)
-        there = document["identity"]["block"] if block is None else block
-        if differences(document["identity"], {**work.identity(), "block": there}):
-            return None
-        matrix = open_matrix(target)
+        matrix = GramMatrix(open_store(resume(target, work.identity, block, writable=False)))
         if matrix.complete:
             matrix.verify(progress)
             return matrix
@@ -236,13 +230,11 @@ def _open_or_begin(
     overwrite: bool,
 ) -> DiskStore:
     """The store of an earlier run of the same matrix, or a new one."""
-    identity = work.identity()
     if (target / DOCUMENT).exists():
         try:
-            there = read_document(target)["identity"]["block"] if block is None else block
-            folder = resume(target, {**identity, "block": there})
+            folder = resume(target, work.identity, block, writable=True)
             with _closing_on_error(folder):
-                _check_budget(work, there, budget, target)
+                _check_budget(work, folder.document["identity"]["block"], budget, target)
                 return open_store(folder)
         except GramStoreError:
             if not overwrite:
@@ -252,7 +244,7 @@ def _open_or_begin(
     if (target / DOCUMENT).exists():
         delete(target)
     document = {
-        "identity": {**identity, "block": layout.block},
+        "identity": {**work.identity, "block": layout.block},
         "shape": layout.shape,
         "symmetric": layout.symmetric,
         "target": target.suffix[1:],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ class Work:
         # Tiles on the diagonal are kept in full, so there is less room than was thought.
         return self.layout(block, memory - layout.numbers() * self.dtype.itemsize, tiles)
 
+    @cached_property
     def identity(self) -> dict[str, Any]:
         """What tells this matrix from others, as JSON; the block is added by the store."""
         from ..version import __version__
@@ -88,30 +90,29 @@ class Work:
         rows, columns = layout.rows(i), layout.columns(j)
         alone = self.Y is None and i == j
         try:
-            if self.device:
-                function = self.kernel if self.kind == "ntk" else self.kernel.nngp
-                left, right = self.device[0].part(rows), None if alone else self.device[-1].part(columns)
-                values = to_host(function(left) if alone else function(left, right))
-            else:
-                other = None if alone else _part(self.X if self.Y is None else self.Y, columns)
-                values = evaluate(self.kernel, _part(self.X, rows), other, self.kind)
+            values = self._values(rows, None if alone else columns, self.Y is not None)
         except KernelOverflowError as error:
             raise _rename(error, rows.start, columns.start, self.Y is None) from None
         return self._check(values, layout, tile)
 
     def try_out(self) -> None:
         """Evaluate the kernel once, on as little as possible: raises what is wrong with it."""
-        few = Layout((min(len(self.X), 2), 1), 2, False)
-        if self.device:
-            left, right = (self.device[0].part(each) for each in (few.rows(0), few.columns(0)))
-            values = to_host((self.kernel if self.kind == "ntk" else self.kernel.nngp)(left, right))
-        else:
+        if not self.device:
             for batch in (self.X, self.Y):
                 if batch is not None:
                     suited(self.kernel, batch)
-            left, right = (_part(self.X, each) for each in (few.rows(0), few.columns(0)))
-            values = evaluate(self.kernel, left, right, self.kind)
-        self._check(values, few, (0, 0))
+        few = Layout((min(len(self.X), 2), 1), 2, False)
+        self._check(self._values(few.rows(0), few.columns(0)), few, (0, 0))
+
+    def _values(self, rows: slice, columns: slice | None, of_y: bool = False) -> Any:
+        """The kernel of some sequences of X with themselves, or with others of X or Y, as it comes."""
+        if self.device:
+            function = self.kernel if self.kind == "ntk" else self.kernel.nngp
+            places = [(0, rows), *([] if columns is None else [(int(of_y), columns)])]
+            return to_host(function(*(self.device[which].part(part) for which, part in places)))
+        others = self.Y if of_y else self.X
+        right = None if columns is None or others is None else _part(others, columns)
+        return evaluate(self.kernel, _part(self.X, rows), right, self.kind)
 
     def _check(self, values: Any, layout: Layout, tile: Tile) -> Array:
         """The values in the form in which tiles are kept, or what is wrong with them."""

@@ -127,7 +127,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelL
         self.eigenvalues_ = found.eigenvalues
         self.rank_ = len(found.eigenvalues)
         # Of a kernel in double precision in that too: its values needn't fit into float32, even if the features do.
-        self.components_ = found.components.astype(np.result_type(precision, wanted or precision))
+        self.components_ = found.components.astype(precision if wanted is None else np.result_type(precision, wanted))
         return self
 
     def transform(self, X: Any) -> Array:
