@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Tests side by side, a file in one process; compiled code has threads of its own, so few processes fill the cores.
 PARALLEL := -n 2 --dist loadfile
 
-.PHONY: help venv demo reproduce docs test test-slow test-browser test-torch browser bench check clean
+.PHONY: help venv demo reproduce docs test test-slow test-browser test-torch oracles browser bench check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make test-slow    run the long tests too"
 	@echo "make test-browser install Debian's Chromium where it is missing, and run the tests in it"
 	@echo "make test-torch   install PyTorch, and run the tests of the array engine with it"
+	@echo "make oracles      compute the stored high-precision values anew: an hour, ten minutes with gmpy2"
 	@echo "make bench        measure speed against NumPy and JAX in one run"
 	@echo "make check        ruff, strict types, tests"
 	@echo "make venv         only create $(VENV) with everything a developer needs"
@@ -63,6 +64,10 @@ browser:
 test-torch: $(VENV)/.installed-torch-test
 	$(BIN)/python -c "import torch"
 	$(BIN)/python -m pytest -m "not slow" tests/test_array_engine.py
+
+# Only what changed since, unless told: ARGS="--again", ARGS="erf sin".
+oracles: $(VENV)/.installed-test
+	$(BIN)/python -m tests.oracles.make_battery_values $(ARGS)
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/gram.py

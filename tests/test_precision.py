@@ -19,6 +19,7 @@ from oracles import high_precision
 from oracles.duals import WORKING_DIGITS
 from rntk import RNTK
 from rntk.activations import relu
+from rntk.activations.signatures import FARTHEST32
 
 STEPS = 1000
 BOUNDS = {"float64": 1e-12, "float32": 2e-4}
@@ -105,8 +106,9 @@ def test_arc_polynomials(dtype, bound):
     rng = np.random.default_rng(2)
     u = np.concatenate([[0.0, 1.0, 2.0], 10.0 ** rng.uniform(-20, 0, 200), rng.uniform(0, 2, 200)]).astype(dtype)
     u = u[u.argsort()]
-    w, q = u[None].copy(), np.ones((1, u.size), dtype)
-    nothing = np.empty((0, 1), dtype), np.empty((0, u.size), dtype)
+    # Beyond one, distances are handed over as minus what is left to two.
+    w, q = np.where(u <= 1, u, np.minimum(u - 2, FARTHEST32))[None].astype(dtype), np.ones((1, u.size), dtype)
+    nothing = np.empty((0, 1), dtype), np.empty((0, u.size), dtype), np.empty((0, u.size), dtype)
     relu.lanes(np.dtype(dtype)).forward(relu.parameters.astype(dtype), *nothing, w, q, 1, 0, u.size)
     worst = 0.0
     with mpmath.workdps(WORKING_DIGITS):

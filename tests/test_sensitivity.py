@@ -302,7 +302,7 @@ def test_mistakes_are_named():
         sensitivity("relu", X)
     with pytest.raises(KernelOverflowError, match="normalize=True"):
         sensitivity(RNTK(sigma_w=10.0), np.ones((2, 2000)))
-    large = [np.ones(3), np.ones(3), np.full(3, 1e40)]
+    large = [np.ones(3), np.ones(3), np.full(3, 1e160)]
     with pytest.raises(KernelOverflowError, match="sequence 2 ") as caught:
         sensitivity(RNTK("erf"), large)
     assert caught.value.sequence == 2

@@ -1,4 +1,4 @@
-"""Prints src/rntk/activations/arc_coefficients.py: polynomials behind arccos and arcsin, made in 60 digits.
+"""Prints src/rntk/activations/arc_coefficients.py: polynomials behind arccos, arcsin and exp, made in 60 digits.
 
     python tools/arc_polynomials.py > src/rntk/activations/arc_coefficients.py
 
@@ -31,39 +31,47 @@ def arcsin_over_argument(z: mp.mpf) -> mp.mpf:
     return mp.asin(mp.sqrt(z)) / mp.sqrt(z)
 
 
-def fit(f: Callable[[mp.mpf], mp.mpf], end: mp.mpf, tolerance: float) -> list[mp.mpf]:
+def arcsin_excess(z: mp.mpf) -> mp.mpf:
+    """(arcsin(r)/r - 1) / r² as a function of z = r²."""
+    return (arcsin_over_argument(z) - 1) / z
+
+
+def growth(x: mp.mpf) -> mp.mpf:
+    """(e^x - 1) / x."""
+    return mp.expm1(x) / x if x else mp.mpf(1)
+
+
+def fit(f: Callable[[mp.mpf], mp.mpf], end: mp.mpf, tolerance: float, begin: mp.mpf = 0) -> list[mp.mpf]:
     for degree in range(3, 30):
         n = degree + 1
-        nodes = [end * (1 + mp.cos(mp.pi * (2 * i + 1) / (2 * n))) / 2 for i in range(n)]
+        nodes = [begin + (end - begin) * (1 + mp.cos(mp.pi * (2 * i + 1) / (2 * n))) / 2 for i in range(n)]
         vandermonde = mp.matrix(n, n)
         for i, node in enumerate(nodes):
             for k in range(n):
                 vandermonde[i, k] = node**k
         c = list(mp.lu_solve(vandermonde, mp.matrix([f(x) for x in nodes])))
-        grid = [end * (mp.mpf(i) + mp.mpf("0.5")) / 400 for i in range(400)]
+        grid = [begin + (end - begin) * (mp.mpf(i) + mp.mpf("0.3")) / 400 for i in range(400)]
         if max(abs(mp.polyval(c[::-1], x) - f(x)) for x in grid) < tolerance:
             return c
     raise ArithmeticError("no degree below 30 reaches the tolerance")
 
 
 def main() -> None:
-    half, quarter = mp.mpf(1) / 2, mp.mpf(1) / 4
+    half_log, quarter = mp.log(2) / 2, mp.mpf(1) / 4
     table = {
         "A64": (a, mp.mpf(1), 2e-16, "A(u) on [0, 1], theory.md (25)"),
         "B64": (b, mp.mpf(1), 4e-16, "B(u) on [0, 1], theory.md (25)"),
         "A32": (a, mp.mpf(1), 8e-8, "A(u) for single precision"),
         "B32": (b, mp.mpf(1), 8e-8, "B(u) for single precision"),
-        "ANGLE64": (angle_over_root, half, 1e-16, "arccos(1-u)/sqrt(u) on [0, 1/2]"),
-        "ANGLE32": (angle_over_root, half, 2e-8, "the same for single precision"),
-        "ARCSIN64": (arcsin_over_argument, quarter, 5e-17, "arcsin(r)/r in r² on [0, 1/4]"),
-        "ARCSIN32": (arcsin_over_argument, quarter, 2e-8, "the same for single precision"),
+        "ARCSIN64": (arcsin_excess, quarter, 1e-16, "(arcsin(r)/r - 1)/r² in r² on [0, 1/4]"),
+        "EXP64": (growth, half_log, 3e-17, "(exp(x) - 1)/x on [-log(2)/2, log(2)/2]", -half_log),
     }
     print('"""Polynomial coefficients, lowest power first. Written by tools/arc_polynomials.py; do not edit."""\n')
     print("# fmt: off")
-    for name, (f, end, tolerance, meaning) in table.items():
+    for name, (f, end, tolerance, meaning, *begin) in table.items():
         print(f"#: {meaning}; error below {tolerance:g}.")
         print(f"{name} = (")
-        for c in fit(f, end, tolerance):
+        for c in fit(f, end, tolerance, *begin):
             print(f"    {mp.nstr(c, 20)},")
         print(")")
 

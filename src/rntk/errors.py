@@ -161,5 +161,18 @@ class KernelOverflowError(ArithmeticError):
         return str(self.args[0])
 
 
+class ActivationError(ValueError):
+    """A function that can't be an activation: it isn't finite, or it jumps."""
+
+
 class HermiteAccuracyWarning(UserWarning):
-    """The Hermite expansion of an activation did not reach the accuracy asked for; the message says how far it got."""
+    """The Hermite expansion of an activation did not reach the accuracy asked for; the message says how far it got.
+
+    Attributes
+    ----------
+    error : of one step through the activation, relative to the largest value there.
+    """
+
+    def __init__(self, message: str, error: float = float("nan")) -> None:
+        super().__init__(message)
+        self.error = error

@@ -150,10 +150,10 @@ def _by_layer(sigma: object, depth: int) -> list[mpf]:
 
 
 def _vectors(sequence: object) -> list[list[mpf]]:
-    values = np.asarray(sequence, dtype=np.float64)
+    values = np.asarray(sequence, dtype=object)
     if values.ndim == 1:
         values = values[:, None]
-    return [[mpf(float(value)) for value in row] for row in values]
+    return [[exact(value) for value in row] for row in values]
 
 
 def _inner(a: list[mpf], b: list[mpf]) -> mpf:

@@ -13,7 +13,8 @@ from typing import Any
 
 from .base import Activation, Lanes, Moments
 from .error_function import erf
-from .hermite import HermiteActivation, gelu, sigmoid, tanh
+from .gaussian_linear import gelu
+from .hermite import HermiteActivation, sigmoid, tanh
 from .homogeneous import Homogeneous, absolute, identity, leaky_relu, relu
 from .sine import sin
 

@@ -1,15 +1,23 @@
-"""Arc functions without loss of digits near c = ±1, as polynomials that vectorise (theory.md, section 7)."""
+"""Arc functions and exponentials without loss of digits, as polynomials that vectorise (theory.md, section 7)."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
-from ..compiled import horner
+from ..compiled import horner, part_of_loop
 from . import arc_coefficients as coefficients
+
+#: Adding it to a number of moderate size rounds that to an integer, which then stands in the lowest bits.
+MAGIC = 1.5 * 2.0**52
+LOG2_HIGH, LOG2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
+#: Beyond it e^-x counts as zero: the bits of the smallest floats mean something else.
+LARGEST_EXPONENT = 700.0
 
 
 def _by_precision(single: tuple[float, ...], double: tuple[float, ...]) -> Any:
@@ -27,17 +35,54 @@ def polynomial_b(v: Any) -> Any:
     raise AssertionError("compiled code only")
 
 
-def angle_over_root(v: Any) -> Any:
-    """arccos(1 - v) / √v on [0, 1/2]; compiled code only."""
-    raise AssertionError("compiled code only")
-
-
-def arcsin_over_argument(z: Any) -> Any:
-    """arcsin(r) / r at z = r² in [0, 1/4]; compiled code only."""
-    raise AssertionError("compiled code only")
-
-
 overload(polynomial_a)(_by_precision(coefficients.A32, coefficients.A64))
 overload(polynomial_b)(_by_precision(coefficients.B32, coefficients.B64))
-overload(angle_over_root)(_by_precision(coefficients.ANGLE32, coefficients.ANGLE64))
-overload(arcsin_over_argument)(_by_precision(coefficients.ARCSIN32, coefficients.ARCSIN64))
+
+_excess = part_of_loop(horner(coefficients.ARCSIN64, np.float64))
+_growth = part_of_loop(horner(coefficients.EXP64, np.float64))
+
+
+@part_of_loop
+def arcsin_excess(r: Any) -> Any:
+    """arcsin(r)/r - 1 on [0, 1/2], with a small relative error."""
+    z = r * r
+    return z * _excess(z)
+
+
+@part_of_loop
+def arccos_near(y: Any, r: Any) -> Any:
+    """arccos(r) for r in [0, 1], to a small relative error; y is 1 - r, given with all its digits."""
+    close = y <= 0.5
+    x = math.sqrt(0.5 * y) if close else r
+    angle = x + x * arcsin_excess(min(x, 0.5))
+    return 2.0 * angle if close else 0.5 * math.pi - angle
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _as_bits(typing_context: Any, x: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _as_float(typing_context: Any, x: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+@part_of_loop
+def decay(x: Any) -> Any:
+    """e^-x and e^-x - 1 for x ≥ 0, both with a small relative error."""
+    some = x < LARGEST_EXPONENT
+    x = x if some else LARGEST_EXPONENT
+    shifted = MAGIC - x * (1 / math.log(2))
+    k = shifted - MAGIC
+    # What is left after k powers of two, in two parts: the first product is exact.
+    rest = (-x - k * LOG2_HIGH) - k * LOG2_LOW
+    less = rest * _growth(rest)
+    power = _as_float((_as_bits(shifted) << 52) + (1023 << 52)) if some else 0.0
+    return power + power * less, power * less + (power - 1.0)

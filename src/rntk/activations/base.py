@@ -57,6 +57,10 @@ class Activation(ABC):
     name: str
     #: True if φ(k z) = k φ(z) for every k > 0: then scales can be kept apart from directions.
     homogeneous: bool = False
+    #: True if φ(-z) = -φ(z): then opposite sides are to each other as equal ones, but for the sign of V.
+    odd: bool = False
+    #: Variances beyond it are refused, unless φ is homogeneous.
+    largest_variance: float = 4e307
 
     @abstractmethod
     def __call__(self, z: Array) -> Array:
@@ -80,7 +84,7 @@ class Activation(ABC):
 
     @abstractmethod
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
-        """(M, *q.shape) numbers of one side that the compiled pair step needs at variances `q`.
+        """(M, *q.shape) numbers of one side that the compiled pair step needs at variances `q`: q, 1/√q, and its own.
 
         With `slopes` also those that only `Lanes.partials` needs. `tolerance` bounds the error of an expansion and
         `least` its number of marks, so that two batches can agree; closed forms ignore both.
@@ -112,3 +116,14 @@ class Activation(ABC):
 def ratio(numerator: Array, denominator: Array) -> Array:
     """numerator / denominator, and 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
+
+
+def inverse_root(q: Array, at_zero: float = 0.0) -> Array:
+    """1/√q, and `at_zero` where q is 0."""
+    root = np.sqrt(q)
+    return np.asarray(np.divide(1.0, root, out=np.full_like(root, at_zero), where=root > 0))
+
+
+def common_marks(q: Array) -> list[Array]:
+    """What the marks of every activation begin with: q, and 1/√q, one where q is 0: zero is not close to everything."""
+    return [q, inverse_root(q, at_zero=1.0)]

@@ -8,16 +8,23 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..compiled import compile_pointer, inlined, wide_vectors
-from .arc import angle_over_root, arcsin_over_argument
-from .base import Activation, Array, Lanes, Moments, ratio
-from .signatures import forward_signature, partials_signature
+from ..compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
+from .arc import arcsin_excess
+from .base import Activation, Array, Lanes, Moments, common_marks, ratio
+from .signatures import FARTHEST, forward_signature, partials_signature
+
+#: Relative differences of variances up to which two sides are compared by their difference.
+COMPARABLE = 0.25
+TINY = 1e-305
+#: Derivatives beyond it belong to sides that don't move: times zero they must be zero.
+LARGEST = 1e300
 
 
 class ErrorFunction(Activation):
     """φ(z) = erf(z)."""
 
     name = "erf"
+    odd = True
 
     def __call__(self, z: Array) -> Array:
         return np.asarray(special.erf(z))
@@ -35,20 +42,23 @@ class ErrorFunction(Activation):
         root = np.sqrt(1 + 4 * q)
         square = 2 / np.pi * np.arctan(2 * q / root)
         slope = np.where(q > 0, ratio(4 / np.pi * q / root, square), 1.0)
-        growth = np.where(q > 0, ratio(4 / np.pi * q / ((1 + 2 * q) * root), square), 1.0)
+        growth = np.where(q > 0, ratio(4 / np.pi * (q / (1 + 2 * q)) / root, square), 1.0)
         return Moments(square, slope, growth)
 
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
-        psi = np.sqrt(moments.square)
+        psi, t, h = np.sqrt(moments.square), np.sqrt(1 + 4 * q), 1 / np.sqrt(1 + 2 * q)
         return np.stack(
             [
-                np.sqrt(2 * q / (1 + 2 * q)),  # ρ
-                0.5 / (1 + 2 * q),  # τ²/2
+                *common_marks(q),
+                np.sqrt(2 * q) * h,  # ρ
+                0.5 * h * h,  # τ²/2
+                h,
+                t * h,
+                4 * q / (1 + t) * h,  # (t - 1) h
                 psi,
                 ratio(np.ones_like(psi), psi),
-                # Half the angle arccos(ρ²) of the sequence with itself, as an arctan that keeps its digits.
-                0.5 * np.arctan2(np.sqrt(1 + 4 * q), 2 * q),
-                0.5 / (1 + 2 * q),  # d log ρ / d log q
+                np.arctan2(1.0, t),  # half the angle arccos ρ² of the sequence with itself
+                0.5 * h * h,  # d log ρ / d log q
                 0.5 * moments.growth,  # d log ψ / d log q
             ]
         )
@@ -64,81 +74,103 @@ class ErrorFunction(Activation):
         )
 
 
-@inlined
-def _pair(u: Any, rho: Any, rho2: Any, tau: Any, psi: Any, psi2: Any, over: Any, angles: Any, constants: Any) -> Any:
-    """w = 1 - V̂, 1 - r² and r for one pair, r = c ρ ρ' the argument of the arcsin."""
-    zero, half, one, three_halves, two, two_over_pi = constants
-    difference = rho - rho2
-    # y = 1 - r as a sum of non-negative terms.
-    y = half * difference * difference + tau + rho * rho2 * u
-    v = max(min(y, two - y), zero)
-    tail = min(v, half)
-    angle = math.sqrt(tail) * angle_over_root(tail)
-    r = (one - u) * (rho * rho2)
-    bounded = max(min(r, half), -half)
-    direct = two_over_pi * (bounded * arcsin_over_argument(bounded * bounded))
-    # r near 1: half the squared distance of the two activations, from the angles; nothing of order one cancels.
-    gap = psi - psi2
-    distance = two_over_pi * (angle - angles) - half * gap * gap
-    # r near -1: V = (2/π)(angle to the opposite) - 1.
-    value = direct if y <= three_halves else two_over_pi * angle - one
-    w = distance * over if y < half else one - value * over
-    # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow with every step.
-    w = zero if u == zero and rho == rho2 else w
-    return w, v * (two - v), r
+@part_of_loop
+def _pair(
+    v: float, gap: float,
+    rho: float, tau: float, h: float, t: float, less: float, psi: float, over: float, angle: float,
+    rho2: float, tau2: float, h2: float, t2: float, less2: float, psi2: float, over2: float, angle2: float,
+) -> Any:  # fmt: skip
+    """w = 1 - V̂, V̂' , 1 - r² and r ≥ 0 for one pair at c = 1 - v ≥ 0; r = c ρ ρ' is the argument of the arcsin."""
+    product, both = rho * rho2, over * over2
+    difference = gap * product * (h * h2) / max(rho + rho2, TINY)  # ρ - ρ', with its digits however large q is
+    r = product * (1.0 - v)
+    y = 0.5 * difference * difference + (tau + tau2) + product * v  # 1 - r, a sum of non-negative terms (28)
+    deficit = y * (1.0 + r)
+    # The angle between the two activations exceeds the mean of their own by `turn`: its sine from (29a).
+    root = math.sqrt(deficit)
+    sines = t * h2 + t2 * h
+    share = h * h2 * gap / sines  # (t - t') h h' = 2 ρρ' × it
+    scaled = product / max(root * (less * t2 + less2 * h) + r * sines, TINY)  # without variance both are zero
+    arc = scaled * 2.0 * (v * (2.0 - v) + share * share)
+    sine = product * arc
+    comparable = abs(gap) <= COMPARABLE
+    close = comparable and sine <= 0.5
+    near = y <= 0.5
+    x = sine if close else (math.sqrt(0.5 * y) if near else r)
+    excess = arcsin_excess(min(x, 0.5))
+    # Close: half a squared distance, all terms small with it. Large variances: from small angles. Else from V.
+    tangent = 2.0 * product * share / (h * h2 + t * t2)
+    step = tangent * tangent
+    bend = 1.0 - step * (1 / 3 - step * (1 / 5 - step * (1 / 7 - step * (1 / 9 - step * (1 / 11 - step * (1 / 13))))))
+    norms = 4 / math.pi * tangent * bend * over / max(psi + psi2, TINY)  # (ψ - ψ')/ψ
+    norms = norms if comparable else (psi - psi2) * over
+    apart = 0.5 * norms * norms * (psi * over2)
+    from_close = 2 / math.pi * (product * both) * arc * (1.0 + excess)
+    from_angles = 2 / math.pi * (2.0 * (x + x * excess) - (angle + angle2)) * both
+    from_value = 1.0 - 2 / math.pi * (x + x * excess) * both
+    w = from_close - apart if close else (from_angles - apart if near else from_value)
+    return max(w, 0.0), 2 / math.pi * (product * both) / root, deficit, r
 
 
-def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
+def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
-    real = w.dtype.type
-    two_over_pi, tiny = real(2 / math.pi), real(1e-305)
-    constants = (real(0), real(0.5), real(1), real(1.5), real(2), two_over_pi)
-    R0, R1, R2 = right[0, first:n], right[1, first:n], right[2, first:n]
-    R3, R4 = right[3, first:n], right[4, first:n]
+    no_overlap()
+    R2, R3, R4, R5 = right[2, first:n], right[3, first:n], right[4, first:n], right[5, first:n]
+    R6, R7, R8, R9 = right[6, first:n], right[7, first:n], right[8, first:n], right[9, first:n]
     for r in range(rows):
-        wr, qr = w[r, first:n], q[r, first:n]
-        rho, tau, psi, inverse, angle = left[0, r], left[1, r], left[2, r], left[3, r], left[4, r]
+        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
+        L2, L3, L4, L5, L6 = left[2, r], left[3, r], left[4, r], left[5, r], left[6, r]
+        L7, L8, L9 = left[7, r], left[8, r], left[9, r]
         for k in range(n - first):
-            over = inverse * R3[k]
-            value, deficit, _ = _pair(wr[k], rho, R0[k], tau + R1[k], psi, R2[k], over, angle + R4[k], constants)
-            wr[k] = value
-            qr[k] *= two_over_pi * (rho * R0[k]) * over / math.sqrt(max(deficit, tiny))
+            d = wr[k]
+            value, slope, _, _ = _pair(
+                abs(d), gr[k], L2, L3, L4, L5, L6, L7, L8, L9,
+                R2[k], R3[k], R4[k], R5[k], R6[k], R7[k], R8[k], R9[k],
+            )  # fmt: skip
+            wr[k] = value if d >= 0.0 else min(-value, FARTHEST)
+            qr[k] *= slope
 
 
-def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
+def _partials(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
     wide_vectors()
-    real = u.dtype.type
-    one, two_over_pi, tiny = real(1), real(2 / math.pi), real(1e-305)
-    constants = (real(0), real(0.5), one, real(1.5), real(2), two_over_pi)
+    no_overlap()
     for r in range(rows):
         for i in range(n - first):
             k = first + i
-            over = left[3, r] * right[3, k]
-            product = left[0, r] * right[0, k]
-            value, deficit, argument = _pair(
-                u[r, k],
-                left[0, r],
-                right[0, k],
-                left[1, r] + right[1, k],
-                left[2, r],
-                right[2, k],
-                over,
-                left[4, r] + right[4, k],
-                constants,
-            )
-            deficit = max(deficit, tiny)
-            slope = two_over_pi * product * over / math.sqrt(deficit)
-            # V̂ and V̂' through r = c ρ ρ' and through the norms ψ ψ'.
-            by_angle = two_over_pi * over / math.sqrt(deficit) * argument
+            d = u[r, k]
+            v = abs(d)
+            value, slope, deficit, argument = _pair(
+                v, gap[r, k], left[2, r], left[3, r], left[4, r], left[5, r], left[6, r], left[7, r], left[8, r],
+                left[9, r], right[2, k], right[3, k], right[4, k], right[5, k], right[6, k], right[7, k], right[8, k],
+                right[9, k],
+            )  # fmt: skip
+            sign = 1.0 if d >= 0.0 else -1.0
+            L2, L3, R2, R3 = left[2, r], left[3, r], right[2, k], right[3, k]
+            both = 2 / math.pi * left[8, r] * right[8, k]
+            product, root = L2 * R2, math.sqrt(deficit)
+            # At c = 1 the argument is ρρ'; from there V̂ = arcsin(r)/ψψ' moves by terms that are small with 1 - c.
+            difference = gap[r, k] * product * (left[4, r] * right[4, k]) / max(L2 + R2, TINY)
+            root1 = math.sqrt((0.5 * difference * difference + L3 + R3) * (1.0 + product))
+            turn = product * (v * (2.0 - v)) / max(product * root + argument * root1, TINY)
+            sine = min(product * turn, 1.0)
+            angle = sine + sine * arcsin_excess(sine) if sine <= 0.5 else math.asin(sine)
+            by_angle = both * (product * turn) / (root * root1)
+            at_one = both * (product / root1)
+            value1 = 1.0 - max(value - both * angle, 0.0)
             curve = argument * argument / deficit
-            norm = one - value
-            out[0, r, k] = value
+            out[0, r, k] = value if d >= 0.0 else min(-value, FARTHEST)
             out[1, r, k] = slope
-            out[2, r, k] = -slope * product * argument / deficit
-            out[3, r, k] = norm * left[6, r] - by_angle * left[5, r]
-            out[4, r, k] = norm * right[6, k] - by_angle * right[5, k]
-            out[5, r, k] = slope * ((one + curve) * left[5, r] - left[6, r])
-            out[6, r, k] = slope * ((one + curve) * right[5, k] - right[6, k])
+            out[2, r, k] = -sign * min(slope * product * argument / deficit, LARGEST)
+            out[3, r, k] = sign * (by_angle * left[10, r] - both * angle * left[11, r])
+            out[4, r, k] = sign * (by_angle * right[10, k] - both * angle * right[11, k])
+            out[5, r, k] = slope * ((1.0 + curve) * left[10, r] - left[11, r])
+            out[6, r, k] = slope * ((1.0 + curve) * right[10, k] - right[11, k])
+            # Equal variances don't move w₁.
+            moves = sign if gap[r, k] != 0.0 else 0.0
+            out[7, r, k] = moves * (value1 * left[11, r] - at_one * left[10, r])
+            out[8, r, k] = moves * (value1 * right[11, k] - at_one * right[10, k])
 
 
 erf = ErrorFunction()

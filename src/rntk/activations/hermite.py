@@ -1,4 +1,4 @@
-"""Any activation, by its Hermite expansion: tanh, GELU, sigmoid, and whatever callable a user brings.
+"""Any activation, by its Hermite expansion: tanh, sigmoid, and whatever callable a user brings.
 
 With a_k(σ) = E[φ(σz) he_k(z)] and he_k the orthonormal Hermite polynomials, V = Σ_k a_k(√q) a_k(√q') c^k. The
 coefficients belong to one sequence and one step; a pair costs one multiply-add per order. By Parseval
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..compiled import compile_pointer, wide_vectors
-from ..errors import HermiteAccuracyWarning
-from .base import Activation, Array, Lanes, Moments, ratio
-from .signatures import forward_signature, partials_signature
+from ..compiled import compile_pointer, inlined, wide_vectors
+from ..errors import ActivationError, HermiteAccuracyWarning
+from .base import Activation, Array, Lanes, Moments, common_marks, ratio
+from .signatures import FARTHEST, forward_signature, partials_signature
 
 #: Accuracy to which an order is chosen in double precision.
 EXACT = 1e-13
@@ -35,6 +35,10 @@ TOLERATED = 1e5
 ROUNDING = 1e-14
 #: Sequence steps whose coefficients are computed at once: bounds memory, changes no number.
 CHUNK = 2048
+#: Marks before the coefficients: q, 1/√q, and how fast the unit vector of coefficients turns along log q.
+OWN_MARKS = 3
+#: Relative differences of variances below which differences of coefficients are rounding.
+CLOSE = 1e-6
 
 
 @cache
@@ -106,6 +110,8 @@ class HermiteActivation(Activation):
     0.921246
     """
 
+    largest_variance = 1e60
+
     def __init__(
         self,
         name: str,
@@ -119,6 +125,12 @@ class HermiteActivation(Activation):
         self.function = function
         self.known_derivative = derivative
         self.symmetry = symmetry
+        jump = _find_jump(self)
+        if jump is not None:
+            raise ActivationError(
+                f"activation {name} jumps at z = {jump:.6g}: its derivative is not square-integrable, so the network "
+                "has no tangent kernel. Take a steep function without a jump, such as erf or tanh"
+            )
 
     def __call__(self, z: Array) -> Array:
         z = np.asarray(z, dtype=np.float64)
@@ -127,6 +139,12 @@ class HermiteActivation(Activation):
             raise ValueError(
                 f"activation {self.name} maps an array of shape {z.shape} to one of shape {value.shape}; "
                 "it must work elementwise on arrays (try numpy.vectorize)"
+            )
+        if not np.isfinite(value).all():
+            bad = int(np.flatnonzero(~np.isfinite(value))[0])
+            raise ActivationError(
+                f"activation {self.name} is {value.flat[bad]} at z = {z.flat[bad]:.6g}: it must be finite for every "
+                "number that a pre-activation may take. Write it so that nothing overflows there, or scale inputs down"
             )
         return value
 
@@ -185,7 +203,7 @@ class HermiteActivation(Activation):
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
         shape, q, moments = q.shape, q.ravel(), Moments(*(part.ravel() for part in moments))
         step = self._parity.step
-        least = (least // 2 if slopes else least) - 1  # rows without the remainder's
+        least = (least - OWN_MARKS) // (2 if slopes else 1) - 1  # orders, without the remainder
         order, error = self._choose_order(q, moments, tolerance)
         order = max(order, step * least)
         if error > TOLERATED * tolerance:
@@ -193,7 +211,8 @@ class HermiteActivation(Activation):
                 HermiteAccuracyWarning(
                     f"the Hermite expansion of {self.name} is accurate to {error:.1e}, not {tolerance:.1e}, at "
                     f"order {order} and variance up to {q.max():.3g}. Kinks and steep activations converge slowly: "
-                    "use relu, leaky_relu, abs or erf where they fit, or smaller sigmas"
+                    "use relu, leaky_relu, abs, erf or gelu where they fit, or smaller sigmas",
+                    error,
                 ),
                 stacklevel=2,
             )
@@ -206,12 +225,12 @@ class HermiteActivation(Activation):
         # The remainder joins as one more order: V̂(1) = 1 holds exactly, and the expansion stays positive definite.
         rest, total = _remainder(np.einsum("kn,kn->n", unit, unit))
         unit /= np.sqrt(total)
-        rest = np.sqrt(rest)
-        rows = [unit, rest[None]]
+        rate = 0.5 * (k * a[: len(k)] + np.sqrt((k + 1.0) * (k + 2.0)) * a[2 // step :])
+        rate = rate / some - 0.5 * moments.growth * unit
+        spread = 0.5 * np.einsum("kn,kn->n", rate, rate)
+        rows = [*(part[None] for part in common_marks(q)), spread[None], unit, np.sqrt(rest)[None]]
         if slopes:
-            rate = 0.5 * (k * a[: len(k)] + np.sqrt((k + 1.0) * (k + 2.0)) * a[2 // step :])
-            rows += [rate / some - 0.5 * moments.growth * unit]
-            rows += [np.zeros((1, q.size))]
+            rows += [rate, np.zeros((1, q.size))]
         return np.asarray(np.concatenate(rows).reshape(-1, *shape))
 
     def _choose_order(self, q: Array, moments: Moments, tolerance: float) -> tuple[int, float]:
@@ -241,6 +260,10 @@ class HermiteActivation(Activation):
         return a
 
     @property
+    def odd(self) -> bool:  # type: ignore[override]
+        return self.symmetry == "odd"
+
+    @property
     def _parity(self) -> Parity:
         return PARITIES[self.symmetry]
 
@@ -258,6 +281,27 @@ class HermiteActivation(Activation):
         return (self.name, self.function, self.symmetry)
 
 
+def _find_jump(function: Callable[[Array], Array]) -> float | None:
+    """Where a function has a jump, or None: the steepest intervals of a grid, halved until nothing is left of them."""
+    grid = np.linspace(-8.0, 8.0, 1025) + 1e-3 / 3
+    values = function(grid)
+    rise = np.abs(np.diff(values))
+    for i in np.argsort(rise)[-4:]:
+        low, high, left, right = grid[i], grid[i + 1], values[i], values[i + 1]
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            value = float(function(np.array([middle]))[0])
+            if abs(value - left) >= abs(right - value):
+                high, right = middle, value
+            else:
+                low, left = middle, value
+        if abs(right - left) > 1e-3 * max(rise[i], 1e-3 * np.abs(values).max()):
+            return float(high)
+    return None
+
+
 def _remainder(energy: Array) -> tuple[Array, Array]:
     """What the orders miss of 1, and what to divide them by.
 
@@ -269,118 +313,164 @@ def _remainder(energy: Array) -> tuple[Array, Array]:
     return rest, np.where(rounding, energy, 1.0)
 
 
-def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
+@inlined
+def _arrange(d: float, odd: bool, stepped: bool) -> Any:
+    """c, the variable x of the series and 1 - x, from a signed distance."""
+    v = abs(d)
+    c = 1.0 - v if d >= 0.0 else v - 1.0
+    if stepped:
+        return c, c * c, v * (2.0 - v)
+    return c, c, v if d >= 0.0 else 2.0 - v
+
+
+def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
-    real = w.dtype.type
-    one, two = real(1), real(2)
-    blur = real(64 * np.finfo(w.dtype).eps)
-    odd, stepped = parameters[0] == one, parameters[1] == two
-    order, count = left.shape[0], n - first
-    c, x = np.empty(count, w.dtype), np.empty(count, w.dtype)
-    value, slope = np.empty(count, w.dtype), np.empty(count, w.dtype)
+    odd, stepped, careful = parameters[0] == 1.0, parameters[1] == 2.0, parameters[2] == 1.0
+    marks, count = left.shape[0], n - first
+    # P(x) = P(1) - (1 - x) Q(x): with Q by Horner's rule from the tails of the series, nothing cancels at x = 1.
+    x, tail, Q = np.empty(count), np.empty(count), np.empty(count)
+    dQ, apart = np.empty(count), np.empty(count)
+    K = right[2, first:n]
     for r in range(rows):
-        wr, qr, A = w[r, first:n], q[r, first:n], right[order - 1, first:n]
-        a = left[order - 1, r]
+        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
         for k in range(count):
-            c[k] = max(min(one - wr[k], one), -one)
-            x[k] = c[k] * c[k] if stepped else c[k]
-            value[k] = a * A[k]
-            slope[k] = real(0)
-        # Horner's rule for P and P'; four orders at a time, because memory is slower than arithmetic.
-        j = order - 2
-        while (j + 1) % 4 != 0:
+            x[k] = _arrange(wr[k], odd, stepped)[1]
+            tail[k] = Q[k] = dQ[k] = apart[k] = 0.0
+        # Several orders at a time, because memory is slower than arithmetic; the lowest is not part of Q.
+        j, block = marks - 1, 2 if careful else 4
+        while (j - OWN_MARKS) % block != 0:
             a, A = left[j, r], right[j, first:n]
             for k in range(count):
-                slope[k] = slope[k] * x[k] + value[k]
-                value[k] = value[k] * x[k] + a * A[k]
+                gap_a = a - A[k]
+                apart[k] += gap_a * gap_a
+                tail[k] += a * A[k]
+                dQ[k] = dQ[k] * x[k] + Q[k]
+                Q[k] = Q[k] * x[k] + tail[k]
             j -= 1
-        while j > 0:
-            a, b, d, e = left[j, r], left[j - 1, r], left[j - 2, r], left[j - 3, r]
-            A, B = right[j, first:n], right[j - 1, first:n]
-            D, E = right[j - 2, first:n], right[j - 3, first:n]
+        while careful and j > OWN_MARKS:
+            a, A, b, B = left[j, r], right[j, first:n], left[j - 1, r], right[j - 1, first:n]
             for k in range(count):
-                t, p, s = x[k], value[k], slope[k]
-                s = s * t + p
-                p = p * t + a * A[k]
-                s = s * t + p
-                p = p * t + b * B[k]
-                s = s * t + p
-                p = p * t + d * D[k]
-                slope[k] = s * t + p
-                value[k] = p * t + e * E[k]
+                gap_a, gap_b = a - A[k], b - B[k]
+                apart[k] += gap_a * gap_a + gap_b * gap_b
+                above = tail[k] + a * A[k]
+                middle = Q[k] * x[k] + above
+                dQ[k] = (dQ[k] * x[k] + Q[k]) * x[k] + middle
+                tail[k] = above + b * B[k]
+                Q[k] = middle * x[k] + tail[k]
+            j -= 2
+        while j > OWN_MARKS:
+            a, A, b, B = left[j, r], right[j, first:n], left[j - 1, r], right[j - 1, first:n]
+            e, E, f, F = left[j - 2, r], right[j - 2, first:n], left[j - 3, r], right[j - 3, first:n]
+            for k in range(count):
+                t, s, p, d = x[k], tail[k], Q[k], dQ[k]
+                d = d * t + p
+                s += a * A[k]
+                p = p * t + s
+                d = d * t + p
+                s += b * B[k]
+                p = p * t + s
+                d = d * t + p
+                s += e * E[k]
+                p = p * t + s
+                dQ[k] = d * t + p
+                s += f * F[k]
+                Q[k] = p * t + s
+                tail[k] = s
             j -= 4
-        if stepped:
-            for k in range(count):
-                # V̂ = c^f P(c²): its derivative is f P + 2 c^(f+1) P'.
-                slope[k] = value[k] + two * x[k] * slope[k] if odd else two * c[k] * slope[k]
-                value[k] = c[k] * value[k] if odd else value[k]
+        a, A, spread = left[OWN_MARKS, r], right[OWN_MARKS, first:n], left[2, r]
         for k in range(count):
-            # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow every step.
-            gap = one - value[k]
-            wr[k] = real(0) if c[k] == one and abs(gap) < blur else gap
-            qr[k] *= slope[k]
+            gap_a = a - A[k]
+            # 1 - P(1): half a squared distance; where that is rounding, its second derivative knows better.
+            g = gr[k]
+            own = 0.5 * (apart[k] + gap_a * gap_a) if careful else max(1.0 - (tail[k] + a * A[k]), 0.0)
+            own = 0.5 * (spread + K[k]) * (g * g) if abs(g) < CLOSE else own
+            c, _, m = _arrange(wr[k], odd, stepped)
+            slope = Q[k] - m * dQ[k]
+            value = own + m * Q[k]
+            if stepped:
+                # V̂ = c^f P(c²): its derivative is f P + 2 c^(f+1) P'.
+                series = 1.0 - value
+                slope = series + 2.0 * x[k] * slope if odd else 2.0 * c * slope
+                if odd:
+                    value = value + abs(wr[k]) * series
+                    value = value if wr[k] >= 0.0 else min(-value, FARTHEST)
+            wr[k] = value
+            qr[k] *= slope
 
 
-def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
+def _partials(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
     wide_vectors()
-    real = u.dtype.type
-    zero, one, two = real(0), real(1), real(2)
-    blur = real(64 * np.finfo(u.dtype).eps)
-    odd, stepped = parameters[0] == one, parameters[1] == two
-    order, count = left.shape[0] // 2, n - first
-    c, x = np.empty(count, u.dtype), np.empty(count, u.dtype)
-    # Horner's rule with its derivatives: s0 holds P, s1 P', s2 P''/2; a0, b0 the mixed series, a1, b1 theirs.
-    s0, s1, s2 = np.empty(count, u.dtype), np.empty(count, u.dtype), np.empty(count, u.dtype)
-    a0, a1 = np.empty(count, u.dtype), np.empty(count, u.dtype)
-    b0, b1 = np.empty(count, u.dtype), np.empty(count, u.dtype)
+    odd, stepped = parameters[0] == 1.0, parameters[1] == 2.0
+    orders, count = (left.shape[0] - OWN_MARKS) // 2, n - first
+    # As in `_forward`, with one more derivative; `a` and `b` are the series of either side's rates.
+    x, apart = np.empty(count), np.empty(count)
+    tail, Q, dQ, ddQ = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    tail_a, Qa, dQa, one_a = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    tail_b, Qb, dQb, one_b = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
     for r in range(rows):
         for k in range(count):
-            c[k] = max(min(one - u[r, first + k], one), -one)
-            x[k] = c[k] * c[k] if stepped else c[k]
-            s0[k] = s1[k] = s2[k] = a0[k] = a1[k] = b0[k] = b1[k] = zero
-        for j in range(order - 1, -1, -1):
-            a, da = left[j, r], left[order + j, r]
-            A, dA = right[j, first:n], right[order + j, first:n]
+            x[k] = _arrange(u[r, first + k], odd, stepped)[1]
+            tail[k] = Q[k] = dQ[k] = ddQ[k] = apart[k] = 0.0
+            tail_a[k] = Qa[k] = dQa[k] = one_a[k] = tail_b[k] = Qb[k] = dQb[k] = one_b[k] = 0.0
+        for j in range(orders - 1, -1, -1):
+            at = OWN_MARKS + j
+            a, da = left[at, r], left[orders + at, r]
+            A, dA = right[at, first:n], right[orders + at, first:n]
             for k in range(count):
-                s2[k] = s2[k] * x[k] + s1[k]
-                s1[k] = s1[k] * x[k] + s0[k]
-                s0[k] = s0[k] * x[k] + a * A[k]
+                # By rates of a unit vector, which are orthogonal to it: differences, that vanish for equal sides.
+                one_a[k] += da * (A[k] - a)
+                one_b[k] += dA[k] * (a - A[k])
+                apart[k] += (a - A[k]) * (a - A[k])
+            if j == 0:
+                break
             for k in range(count):
-                a1[k] = a1[k] * x[k] + a0[k]
-                a0[k] = a0[k] * x[k] + da * A[k]
+                ddQ[k] = ddQ[k] * x[k] + dQ[k]
+                dQ[k] = dQ[k] * x[k] + Q[k]
+                tail[k] += a * A[k]
+                Q[k] = Q[k] * x[k] + tail[k]
             for k in range(count):
-                b1[k] = b1[k] * x[k] + b0[k]
-                b0[k] = b0[k] * x[k] + a * dA[k]
-        if stepped:
-            # From P(x), x = c², to V̂ = c^f P; V̂'' is 6 c P' + 4 c³ P'' (odd) or 2 P' + 4 c² P'' (even).
+                dQa[k] = dQa[k] * x[k] + Qa[k]
+                tail_a[k] += da * A[k]
+                Qa[k] = Qa[k] * x[k] + tail_a[k]
             for k in range(count):
-                lead = c[k] if odd else one
-                by = two * (x[k] if odd else c[k])
-                s2[k] = lead * (((two + one) if odd else one) * s1[k] + two * two * x[k] * s2[k])
-                s1[k] = (s0[k] if odd else zero) + by * s1[k]
-                a1[k] = (a0[k] if odd else zero) + by * a1[k]
-                b1[k] = (b0[k] if odd else zero) + by * b1[k]
-                s0[k] *= lead
-                a0[k] *= lead
-                b0[k] *= lead
+                dQb[k] = dQb[k] * x[k] + Qb[k]
+                tail_b[k] += a * dA[k]
+                Qb[k] = Qb[k] * x[k] + tail_b[k]
         for k in range(count):
             at = first + k
-            gap = one - s0[k]
-            out[0, r, at] = zero if c[k] == one and abs(gap) < blur else gap
-            out[1, r, at] = s1[k]
-            out[2, r, at] = -two * s2[k]
-            out[3, r, at] = -a0[k]
-            out[4, r, at] = -b0[k]
-            out[5, r, at] = a1[k]
-            out[6, r, at] = b1[k]
-
-
-def _gelu(z: Array) -> Array:
-    return np.asarray(z * special.ndtr(z))
-
-
-def _gelu_derivative(z: Array) -> Array:
-    return np.asarray(special.ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
+            d, g = u[r, at], gap[r, at]
+            c, _, m = _arrange(d, odd, stepped)
+            own = 0.5 * (left[2, r] + right[2, at]) * (g * g) if abs(g) < CLOSE else 0.5 * apart[k]
+            value = own + m * Q[k]
+            first_slope, second = Q[k] - m * dQ[k], 2.0 * (dQ[k] - m * ddQ[k])
+            series_a, series_b = one_a[k] - m * Qa[k], one_b[k] - m * Qb[k]
+            slope_a, slope_b = Qa[k] - m * dQa[k], Qb[k] - m * dQb[k]
+            rest_a, rest_b, sign = m * Qa[k], m * Qb[k], 1.0
+            if stepped:
+                series = 1.0 - value
+                lead = c if odd else 1.0
+                by = 2.0 * (x[k] if odd else c)
+                second = lead * ((6.0 if odd else 2.0) * first_slope + 4.0 * x[k] * second)
+                first_slope = (series if odd else 0.0) + by * first_slope
+                slope_a = (series_a if odd else 0.0) + by * slope_a
+                slope_b = (series_b if odd else 0.0) + by * slope_b
+                if odd:
+                    sign = 1.0 if d >= 0.0 else -1.0
+                    value = sign * (value + abs(d) * series)
+                    value = value if d >= 0.0 else min(value, FARTHEST)
+                    rest_a = rest_a * abs(c) + abs(d) * one_a[k]
+                    rest_b = rest_b * abs(c) + abs(d) * one_b[k]
+            out[0, r, at] = value
+            out[1, r, at] = first_slope
+            out[2, r, at] = -second
+            out[3, r, at] = sign * rest_a
+            out[4, r, at] = sign * rest_b
+            out[5, r, at] = slope_a
+            out[6, r, at] = slope_b
+            out[7, r, at] = -sign * one_a[k]
+            out[8, r, at] = -sign * one_b[k]
 
 
 def _sigmoid_derivative(z: Array) -> Array:
@@ -392,5 +482,4 @@ def _tanh_derivative(z: Array) -> Array:
 
 
 tanh = HermiteActivation("tanh", np.tanh, _tanh_derivative, symmetry="odd")
-gelu = HermiteActivation("gelu", _gelu, _gelu_derivative)
 sigmoid = HermiteActivation("sigmoid", special.expit, _sigmoid_derivative)

@@ -71,35 +71,37 @@ class Homogeneous(Activation):
 
 
 @inlined
-def _dual(u: Any, beta: Any, zero: Any, one: Any, two: Any) -> Any:
-    """w = 1 - V̂ and V̂' at u: (24). The constants come in the precision of u."""
+def _dual(d: Any, beta: Any, one: Any, two: Any) -> Any:
+    """w = 1 - V̂ and V̂' at the signed distance d: (24). The constants come in the precision of d."""
     rest = one - beta
-    near = u <= one
-    # Theory bounds u by [0, 2]; rounding may step out by an ulp.
-    v = max(min(u, two - u), zero)
+    near = d >= 0
+    v = min(abs(d), one)
     s = beta * math.sqrt(v)
     root = s * polynomial_b(v)
-    w = (u if near else beta + rest * u) - s * v * polynomial_a(v)
+    # At the far end w is 2 - β, which for the absolute value is zero: opposite sides are equal there.
+    w = (v if near else (two - beta) - rest * v) - s * v * polynomial_a(v)
     return w, (one - root if near else rest + root)
 
 
-def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
+def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
     wide_vectors()
     real = w.dtype.type
-    zero, one, two = real(0), real(1), real(2)
+    one, two = real(1), real(2)
     beta = parameters[0]
     for r in range(rows):
         wr, qr = w[r, first:n], q[r, first:n]
         for k in range(n - first):
-            value, slope = _dual(wr[k], beta, zero, one, two)
+            value, slope = _dual(wr[k], beta, one, two)
             wr[k] = value
             qr[k] *= slope
 
 
-def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
+def _partials(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
     wide_vectors()
     real = u.dtype.type
-    zero, one, two = real(0), real(1), real(2)
+    one, two = real(1), real(2)
     # Below `tiny` the derivative of V̂' by u is a cusp; ∂u vanishes there at least as fast, so any bound does.
     tiny = real(1e-36)
     beta = parameters[0]
@@ -108,13 +110,11 @@ def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: in
     for r in range(rows):
         ur, value, slope, curve = u[r, first:n], out[0, r, first:n], out[1, r, first:n], out[2, r, first:n]
         for k in range(n - first):
-            x = ur[k]
-            near = x <= one
-            v = max(min(x, two - x), zero)
-            root = math.sqrt(v)
-            s = beta * root
+            near = ur[k] >= 0
+            v = min(abs(ur[k]), one)
+            s = beta * math.sqrt(v)
             side = s * polynomial_b(v)
-            value[k] = (x if near else beta + rest * x) - s * v * polynomial_a(v)
+            value[k] = (v if near else (two - beta) - rest * v) - s * v * polynomial_a(v)
             slope[k] = one - side if near else rest + side
             curve[k] = -over_pi / math.sqrt(max(v * (two - v), tiny))
 

@@ -1,4 +1,4 @@
-"""The sine: V = e^{-(q+q')/2} sinh s in a form that neither overflows nor cancels (theory.md, section 2)."""
+"""The sine: V = e^{-(q+q')/2} sinh s in forms that neither overflow nor cancel (theory.md, section 7)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import compile_pointer, inlined
-from .base import Activation, Array, Lanes, Moments, ratio
-from .signatures import forward_signature, partials_signature
+from ..compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
+from .arc import decay
+from .base import Activation, Array, Lanes, Moments, common_marks, ratio
+from .signatures import FARTHEST, forward_signature, partials_signature
+
+#: Relative differences of variances up to which two sides are compared by their difference.
+COMPARABLE = 0.25
+TINY = 1e-305
+#: Derivatives beyond it belong to sides that don't move: times zero they must be zero.
+LARGEST = 1e300
 
 
 class Sine(Activation):
     """φ(z) = sin(z)."""
 
     name = "sin"
+    odd = True
 
     def __call__(self, z: Array) -> Array:
         return np.sin(z)
@@ -29,15 +37,16 @@ class Sine(Activation):
         return (plus - minus) / 2, (plus + minus) / 2
 
     def moments(self, q: Array) -> Moments:
-        decay = np.exp(-2 * q)
+        decayed = np.exp(-2 * q)
         square = -np.expm1(-2 * q) / 2
-        slope = np.where(q > 0, ratio(q * (1 + decay) / 2, square), 1.0)
-        growth = np.where(q > 0, ratio(q * decay, square), 1.0)
+        slope = np.where(q > 0, ratio(q * (1 + decayed) / 2, square), 1.0)
+        growth = np.where(q > 0, ratio(q * decayed, square), 1.0)
         return Moments(square, slope, growth)
 
     def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
         psi = np.sqrt(moments.square)
-        return np.stack([np.sqrt(q), ratio(np.ones_like(psi), psi), q / 2 + moments.growth / 2])
+        parts = [*common_marks(q), np.sqrt(q), np.exp(-q), psi, ratio(np.ones_like(psi), psi)]
+        return np.stack([*parts, 0.5 * moments.growth])
 
     @property
     def parameters(self) -> Array:
@@ -50,51 +59,86 @@ class Sine(Activation):
         )
 
 
-@inlined
-def _pair(u: Any, root: Any, root2: Any, over: Any, constants: Any) -> Any:
-    """V̂ = sinh(s) e^{-(q+q')/2}/(ψψ') and the same with cosh; s may have either sign and any size."""
-    zero, half, one, two = constants
-    c = one - u
-    distance = root - root2
-    product = root * root2
-    size = abs(c)
-    # (q+q')/2 - |s| as a sum of non-negative terms; u or 2 - u, whichever measures from the nearer end.
-    gap = half * distance * distance + product * (u if c >= zero else two - u)
-    peak = half * math.exp(-gap) * over
-    tail = math.expm1(-two * product * size)
-    sinh = -peak * tail
-    # Equal sides stay equal to the last bit: in a chaotic network a rounding error would grow with every step.
-    sinh = one if u == zero and root == root2 and root > zero else sinh
-    return (sinh if c >= zero else -sinh), peak * (two + tail), product
+@part_of_loop
+def _pair(
+    v: float, gap: float, root: float, fall: float, psi: float, over: float,
+    root2: float, fall2: float, psi2: float, over2: float,
+) -> Any:  # fmt: skip
+    """w = 1 - V̂, V̂ by itself, V̂'/√(qq'), √(qq') and s (V̂'/√(qq') - V̂) for a pair at c = 1 - v ≥ 0; fall = e^-q."""
+    product, both = root * root2, over * over2
+    # D = (q+q')/2 - s, a sum of non-negative terms; V is half of e^-D - e^-(D + 2s).
+    difference = root - root2
+    square = gap * gap
+    comparable = abs(gap) <= COMPARABLE
+    norms = product * (square / (2.0 + math.sqrt(4.0 + square))) if comparable else difference * difference
+    distance = 0.5 * norms + product * v
+    peak, less = decay(distance)
+    s = product * (1.0 - v)
+    tail, fewer = decay(2.0 * s)
+    value = -0.5 * peak * fewer * both
+    cosh = 0.5 * peak * (1.0 + tail) * both
+    # Close: half a squared distance, in which all terms are small, less that of the norms.
+    _, drop = decay(abs(gap) * product)
+    falls = drop * max(fall, fall2)
+    apart = 0.5 * falls * (fall + fall2) / max(psi + psi2, TINY) * over
+    near = 0.5 * (fall * fall2 / peak + 1.0) * -less - 0.25 * falls * falls
+    close = comparable and distance <= 0.5 and norms <= product
+    w = near * both - 0.5 * apart * apart * (psi * over2) if close else 1.0 - value
+    return max(w, 0.0), value, cosh, product, s * (peak * tail * both)
 
 
-def _forward(parameters: Any, left: Any, right: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    real = w.dtype.type
-    one = real(1)
-    constants = (real(0), real(0.5), one, real(2))
+def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
+    R2, R3, R4, R5 = right[2, first:n], right[3, first:n], right[4, first:n], right[5, first:n]
     for r in range(rows):
-        for k in range(first, n):
-            sinh, cosh, product = _pair(w[r, k], left[0, r], right[0, k], left[1, r] * right[1, k], constants)
-            w[r, k] = one - sinh
-            q[r, k] *= cosh * product
+        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
+        L2, L3, L4, L5 = left[2, r], left[3, r], left[4, r], left[5, r]
+        for k in range(n - first):
+            d = wr[k]
+            value, _, cosh, product, _ = _pair(abs(d), gr[k], L2, L3, L4, L5, R2[k], R3[k], R4[k], R5[k])
+            wr[k] = value if d >= 0.0 else min(-value, FARTHEST)
+            qr[k] *= cosh * product
 
 
-def _partials(parameters: Any, left: Any, right: Any, u: Any, out: Any, rows: int, first: int, n: int) -> None:
-    real = u.dtype.type
-    one, half = real(1), real(0.5)
-    constants = (real(0), half, one, real(2))
+def _partials(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
+    wide_vectors()
+    no_overlap()
     for r in range(rows):
-        for k in range(first, n):
-            sinh, cosh, product = _pair(u[r, k], left[0, r], right[0, k], left[1, r] * right[1, k], constants)
-            s = (one - u[r, k]) * product
-            out[0, r, k] = one - sinh
+        for i in range(n - first):
+            k = first + i
+            d = u[r, k]
+            v = abs(d)
+            w, sinh, cosh, product, rest = _pair(
+                v, gap[r, k], left[2, r], left[3, r], left[4, r], left[5, r],
+                right[2, k], right[3, k], right[4, k], right[5, k],
+            )  # fmt: skip
+            sign = 1.0 if d >= 0.0 else -1.0
+            out[0, r, k] = w if d >= 0.0 else min(-w, FARTHEST)
             out[1, r, k] = cosh * product
-            out[2, r, k] = -sinh * product * product
-            # Along log q: s moves by s/2, e^{-q/2}/ψ by -(q + growth)/2, which is mark 2.
-            out[3, r, k] = left[2, r] * sinh - half * s * cosh
-            out[4, r, k] = right[2, k] * sinh - half * s * cosh
-            out[5, r, k] = product * ((half - left[2, r]) * cosh + half * s * sinh)
-            out[6, r, k] = product * ((half - right[2, k]) * cosh + half * s * sinh)
+            out[2, r, k] = -sign * min(sinh * product * product, LARGEST)
+            # Along log q, s moves by s/2 and e^{-q/2}/ψ by -(q + growth)/2; q - s and q' - s without cancellation.
+            s, turn = product * (1.0 - v), gap[r, k] * product / max(left[2, r] + right[2, k], TINY)  # √q - √q'
+            beyond, beyond2 = left[2, r] * turn, -right[2, k] * turn  # q - √(qq'), q' - √(qq')
+            ahead, ahead2 = product * v + beyond, product * v + beyond2
+            out[5, r, k] = product * ((0.5 - left[6, r]) * cosh - 0.5 * (ahead * cosh + rest))
+            out[6, r, k] = product * ((0.5 - right[6, k]) * cosh - 0.5 * (ahead2 * cosh + rest))
+            # V̂ at c = 1, and what it loses from there, which is small with v.
+            height = 0.5 * decay(0.5 * turn * turn)[0] * left[5, r] * right[5, k]
+            tail, fewer = decay(2.0 * product)
+            other, less = decay(product + s)[0], -decay(product * v)[1]
+            lost = height * (1.0 + other) * less
+            moves = sign if gap[r, k] != 0.0 else 0.0
+            for side in range(2):
+                q = left[0, r] if side == 0 else right[0, k]
+                half_growth = left[6, r] if side == 0 else right[6, k]
+                over, off = (beyond, ahead) if side == 0 else (beyond2, ahead2)
+                steps = product * v * (1.0 + tail) - less * (off + (q + s) * other)
+                out[3 + side, r, k] = sign * (0.5 * height * steps - half_growth * lost)
+                at_one = 0.5 * (over - (q + product) * tail) - half_growth * fewer
+                out[7 + side, r, k] = moves * height * at_one
 
 
 sin = Sine()

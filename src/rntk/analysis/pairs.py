@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from ..activations import Lanes
 from ..architecture import Architecture
 from ..engine import Scale, load_engine, scales
+from ..engine.fused.close import close_rows
 from ..engine.fused.memory import LINE, scratch
+from ..engine.fused.sweep import PARTIALS
 from ..engine.fused.units import unit_parts
-from ..engine.fused.walk import walk
+from ..engine.fused.walk import require_slopes, walk
 from ..errors import HermiteAccuracyWarning, KernelOverflowError
 from ..kernels import NetworkKernel
 from ..sequences import SequenceBatch
@@ -34,6 +36,7 @@ from .reverse import (
     SAME,
     SHARED,
     SKIP,
+    SOURCE,
     STRIDE,
     X_LAST,
     X_STEPS,
@@ -291,6 +294,7 @@ def _prepare(architecture: Architecture, batch: SequenceBatch, threads: int) -> 
     batch, origin, twins = _nudged(architecture, batch, path.q[0])
     if len(batch) > len(twins):
         path = walk(architecture, batch, threads)
+    require_slopes(architecture, batch, path)
     units = unit_parts(architecture, batch, path, threads, with_bias=True)
     marks = architecture.activation.marks(path.q, path.moments, slopes=True, tolerance=1e-13)
     psi, exponent = np.sqrt(path.moments.square[-1]), path.exponent[-1]
@@ -330,11 +334,15 @@ def _prepare(architecture: Architecture, batch: SequenceBatch, threads: int) -> 
             units.bias,
             np.ones((architecture.depth, 0)) if plain else np.ascontiguousarray(path.moments.growth),
             units.inputs,
+            np.array(batch.values.T, order="C"),
             readout,
             np.ascontiguousarray(np.moveaxis(marks, 0, -1)),
+            np.zeros((architecture.depth, 0, 0))
+            if plain
+            else np.ascontiguousarray(np.moveaxis(close_rows(architecture.activation, path.q), 0, -1)),
         ),
         architecture.activation.lanes(np.dtype(np.float64)),
-        architecture.activation.parameters.astype(np.float64),
+        np.append(architecture.activation.parameters, 1.0),
     )
 
 
@@ -357,21 +365,19 @@ def _nudged(architecture: Architecture, batch: SequenceBatch, q: Array) -> tuple
 
 
 def _rows(architecture: Architecture, channels: int, n_marks: int) -> Rows:
-    first, bias, bias2, growth = (np.full(architecture.depth, -1, dtype=np.int64) for _ in range(4))
-    n_partials, count = 7 if n_marks else 3, 0
+    first, bias, growth = (np.full(architecture.depth, -1, dtype=np.int64) for _ in range(3))
+    n_partials, count = PARTIALS if n_marks else 3, 0
     for layer in range(architecture.depth):
         first[layer] = count
-        count += n_partials + 3 + 2 * (channels if layer == 0 else 1)
-        biased = architecture.sigma_b[layer] > 0
+        count += n_partials + SOURCE + 2 * (channels if layer == 0 else 1)
         for row, wanted in (
-            (bias, biased or layer == 0),
-            (bias2, biased),
+            (bias, architecture.sigma_b[layer] > 0),
             (growth, not architecture.activation.homogeneous),
         ):
             if wanted:
                 row[layer] = count
                 count += 1
-    return Rows(first, bias, bias2, growth, n_partials, count)
+    return Rows(first, bias, growth, n_partials, count)
 
 
 def _twice_where_nudged(way: _Way, left: Index, right: Index) -> _Pairs:

@@ -16,7 +16,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from ..activations import relu
-from ..activations.signatures import forward_signature
+from ..activations.signatures import FARTHEST, forward_signature
 from ..compiled import compile_function, inlined, wide_vectors
 from ..estimators.search.folds import Split
 from ..estimators.search.grids import PAPER_RIDGES, Candidate, paper_grid
@@ -196,9 +196,9 @@ def _recurrent(
                     db = sigma_b[k] * (ra[k] - rb[k])
                     g = ga[k] * gb[k]
                     u = g * wj[k] + 0.5 * (dg * dg + dx * dx + db * db)
-                    wj[k] = u
+                    wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
                     qj[k] = (1 - u) + g * qj[k]
-            forward(parameters, none, none, w, Q, i + 1, 0, lanes)
+            forward(parameters, none, none, none, w, Q, i + 1, 0, lanes)
         for j in range(i + 1):
             _read_out(psi[i], psi[j], w[j], Q[j], out[order[i], order[j]], out[order[j], order[i]])
 
@@ -233,7 +233,7 @@ def _feedforward(
                         dr = ri[k] - rj[k]
                         dx = ri[k] * rj[k] * apart + dr * (ri[k] * size - rj[k] * other)
                         u = 0.5 * (sigma_w[k] * sigma_w[k] * dx + sigma_b[k] * sigma_b[k] * dr * dr)
-                        wj[k] = u
+                        wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
                         qj[k] = 1 - u
                 else:
                     for k in range(lanes):
@@ -241,9 +241,9 @@ def _feedforward(
                         db = sigma_b[k] * (ri[k] - rj[k])
                         g = gi[k] * gj[k]
                         u = g * wj[k] + 0.5 * (dg * dg + db * db)
-                        wj[k] = u
+                        wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
                         qj[k] = (1 - u) + g * qj[k]
-            forward(parameters, none, none, w, Q, i + 1, 0, lanes)
+            forward(parameters, none, none, none, w, Q, i + 1, 0, lanes)
             for j in range(i + 1):
                 _read_out(psi[layer, i], psi[layer, j], w[j], Q[j], out[layer, i, j], out[layer, j, i])
 

@@ -39,11 +39,12 @@ COSTS = {
     "relu": Cost(50, 6, 4, 100, 120, 45),
     "identity": Cost(50, 6, 4, 100, 120, 45),
     "abs": Cost(50, 6, 4, 100, 120, 45),
-    "erf": Cost(300, 12, 7, 600, 300, 95),
-    "sin": Cost(300, 45, 30, 600, 500, 110),
+    "erf": Cost(300, 18, 10, 600, 300, 95),
+    "sin": Cost(300, 18, 10, 600, 500, 110),
+    "gelu": Cost(300, 24, 14, 900, 600, 130),
 }
 #: Activations that are expanded in polynomials, anew at every step.
-EXPANSION = Cost(105_000, 250, 200, 140_000, 4_000, 2_000)
+EXPANSION = Cost(120_000, 300, 260, 160_000, 5_000, 2_500)
 
 
 @dataclass(frozen=True)

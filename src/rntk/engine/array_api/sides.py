@@ -121,7 +121,7 @@ def make_side(
     if not dual.homogeneous:
         _check_range(xp, walked, inside, chosen, batch.name, architecture)
     layers = [
-        _layer(architecture, dual, layer, x, passed).view(lambda part: xp.astype(part, work))
+        _layer(xp, architecture, dual, layer, x, passed).view(lambda part: xp.astype(part, work))
         for layer, passed in enumerate(walked)
     ]
     norm, exponent = dual.norm(walked[-1].root), walked[-1].exponent
@@ -233,14 +233,24 @@ def _stepper(xp: Any, activation: Activation, precision: str, jax: bool) -> Call
     return compiled(step) if jax else step
 
 
-def _layer(architecture: Architecture, dual: Dual, layer: int, x: Any, passed: Passed) -> Layer:
+def _layer(xp: Any, architecture: Architecture, dual: Dual, layer: int, x: Any, passed: Passed) -> Layer:
     """The unit vectors of one layer."""
     channels = int(x.shape[1])
     sigma_w, sigma_u, sigma_b = (getattr(architecture, name)[layer] for name in ("sigma_w", "sigma_u", "sigma_b"))
 
+    def remaining(part: Any) -> Any:
+        # What comes from below, or through a single channel, is what the others leave: without rounding of its own.
+        others = (sigma_w * passed.recurrent) ** 2 + (sigma_b * passed.over) ** 2
+        left = xp.sqrt(xp.clip(1 - others, 0.0, 1.0))
+        return xp.where((others < 0.5) & (part != 0), xp.where(part > 0, left, -left), part)
+
     def inputs(factor: float) -> tuple[Any, ...]:
         # The factor first: without input weights the input takes no part, however large.
         return tuple(factor * x[:, c, :] * passed.over for c in range(channels)) if layer == 0 else ()
+
+    unit_inputs = inputs(sigma_u / math.sqrt(channels))
+    if len(unit_inputs) == 1:
+        unit_inputs = (remaining(unit_inputs[0]),)
 
     gradient: tuple[Any, ...] = ()
     if architecture.parameterization == "standard":
@@ -252,9 +262,9 @@ def _layer(architecture: Architecture, dual: Dual, layer: int, x: Any, passed: P
         )
     return Layer(
         recurrent=sigma_w * passed.recurrent,
-        below=None if layer == 0 else sigma_u * passed.below,
+        below=None if layer == 0 else remaining(sigma_u * passed.below),
         bias=sigma_b * passed.over if sigma_b > 0 else None,
-        inputs=inputs(sigma_u / math.sqrt(channels)),
+        inputs=unit_inputs,
         marks=dual.marks(passed.root),
         gradient=gradient,
     )

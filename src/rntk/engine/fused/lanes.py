@@ -7,14 +7,30 @@ Rows are sequences on the left, lanes run along memory (see `sweep`). Each funct
 from __future__ import annotations
 
 from ...compiled import inlined, wide_vectors
+from .close import mirrored
+
+#: Distances from being opposite below which they are summed up by themselves: 2 - u would lose too many digits.
+OPPOSITE = 0.01
 
 
 @inlined
-def mix_in_place(left, right, row, w, q, rows, first, n):
+def _signed(u, rest, one, farthest):
+    """The signed distance, from u and 2 - u, each with its own digits: from equal or opposite, whichever is nearer."""
+    return u if u <= one else min(-rest, farthest)
+
+
+@inlined
+def _plain(w, zero, two):
+    """A signed distance as it is, between 0 and 2."""
+    return w if w >= zero else two + w
+
+
+@inlined
+def mix_in_place(left, right, row, w, q, rows, first, n, farthest):
     """`mix` for one distance channel, nothing below and lanes that stay: no second buffer, half the memory."""
     wide_vectors()
     real = w.dtype.type
-    half, one = real(0.5), real(1)
+    zero, half, one, two = real(0), real(0.5), real(1), real(2)
     G, F = right[row, first:n], right[row + 1, first:n]
     for r in range(rows):
         gamma, f = left[row, r], left[row + 1, r]
@@ -22,18 +38,22 @@ def mix_in_place(left, right, row, w, q, rows, first, n):
         for k in range(n - first):
             g = gamma * G[k]
             dg = gamma - G[k]
-            df = f - F[k]
-            u = g * wr[k] + half * (dg * dg + df * df)
-            wr[k] = u
+            df, sf = f - F[k], f + F[k]
+            before = wr[k]
+            u = g * _plain(before, zero, two) + half * (dg * dg + df * df)
+            rest = g * (two - before if before >= zero else -before) + half * (dg * dg + sf * sf)
+            wr[k] = _signed(u, rest, one, farthest)
             qr[k] = (one - u) + g * qr[k]
 
 
 @inlined
-def mix(left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift):
-    """u into w_out and Θ̂ = 1 - u + γγ'Q (+ ηη'Q_below) into q_out: (21) and (22)."""
+def mix(
+    left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift, farthest
+):  # fmt: skip
+    """u, signed, into w_out and Θ̂ = 1 - u + γγ'Q (+ ηη'Q_below) into q_out: (21) and (22)."""
     wide_vectors()
     real = w_out.dtype.type
-    half, one = real(0.5), real(1)
+    zero, half, one, two = real(0), real(0.5), real(1), real(2)
     count = n - first
     G, F = right[row, first:n], right[row + 1, first:n]
     for r in range(rows):
@@ -44,9 +64,11 @@ def mix(left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, 
             for k in range(count):
                 g = gamma * G[k]
                 dg = gamma - G[k]
-                df = f - F[k]
-                u = g * wi[k] + half * (dg * dg + df * df)
-                wo[k] = u
+                df, sf = f - F[k], f + F[k]
+                before = wi[k]
+                u = g * _plain(before, zero, two) + half * (dg * dg + df * df)
+                rest = g * (two - before if before >= zero else -before) + half * (dg * dg + sf * sf)
+                wo[k] = _signed(u, rest, one, farthest)
                 qo[k] = (one - u) + g * qi[k]
             continue
         for k in range(count):
@@ -71,23 +93,62 @@ def mix(left, right, row, channels, upper, w_in, q_in, w_below, q_below, w_out, 
                 g = gamma * G[k]
                 h = f * F[k]
                 dg = gamma - G[k]
-                u = g * wi[k] + h * wb[k] + half * (dg * dg + wo[k])
-                wo[k] = u
+                u = g * _plain(wi[k], zero, two) + h * _plain(wb[k], zero, two) + half * (dg * dg + wo[k])
+                wo[k] = _signed(u, two - u, one, farthest)
                 qo[k] = (one - u) + g * qi[k] + h * qb[k]
         else:
             for k in range(count):
                 g = gamma * G[k]
                 dg = gamma - G[k]
-                u = g * wi[k] + half * (dg * dg + wo[k])
-                wo[k] = u
+                u = g * _plain(wi[k], zero, two) + half * (dg * dg + wo[k])
+                wo[k] = _signed(u, two - u, one, farthest)
                 qo[k] = (one - u) + g * qi[k]
+        _oppose(left, right, row, channels, upper, wi, w_below, wo, r, first, n, farthest)
+
+
+@inlined
+def _oppose(left, right, row, channels, upper, wi, w_below, wo, r, first, n, farthest):
+    """Lanes that are almost opposite: 1 + c as a sum of non-negative terms, as 1 - c is (21a)."""
+    real = wo.dtype.type
+    limit, none = real(-OPPOSITE), real(-1)
+    nearest = none
+    for k in range(n - first):
+        nearest = max(nearest, wo[k] if wo[k] < real(0) else none)
+    if nearest < limit:
+        return
+    for k in range(n - first):
+        if limit < wo[k] < real(0):
+            j = first + k
+            rest = (left[row, r] - right[row, j]) ** 2
+            total = left[row, r] * right[row, j] * mirrored(wi[k])
+            start = row + 1
+            if upper:  # norms of activations: what is opposite are those themselves
+                rest += (left[start, r] - right[start, j]) ** 2
+                total += left[start, r] * right[start, j] * mirrored(w_below[r, j])
+                start += 1
+            for c in range(start, row + 1 + channels):
+                rest += (left[c, r] + right[c, j]) ** 2
+            wo[k] = min(real(-(total + 0.5 * rest)), farthest)
+
+
+@inlined
+def spread_variances(left, right, row, gap, rows, first, n):
+    """Relative differences of the variances of both sides, (q - q')/√(q q')."""
+    wide_vectors()
+    Q, O = right[row, first:n], right[row + 1, first:n]  # noqa: E741
+    for r in range(rows):
+        q, over = left[row, r], left[row + 1, r]
+        out = gap[r, first:n]
+        for k in range(n - first):
+            out[k] = ((q - Q[k]) * over) * O[k]
 
 
 @inlined
 def mix_own(left, right, row, channels, upper, w_in, q_in, w_below, q_below, q_out, rows, first, n, shift):
     """Θ̂ from its gradient rows where its own term is not 1 - u: (17) in units."""
     wide_vectors()
-    one = q_out.dtype.type(1)
+    real = q_out.dtype.type
+    zero, one, two = real(0), real(1), real(2)
     count = n - first
     start = row + 4 if upper else row + 2
     B, W = right[row, first:n], right[row + 1, first:n]
@@ -96,13 +157,13 @@ def mix_own(left, right, row, channels, upper, w_in, q_in, w_below, q_below, q_o
         wi, qi = w_in[r, first - shift : n - shift], q_in[r, first - shift : n - shift]
         qo = q_out[r, first:n]
         for k in range(count):
-            qo[k] = b * B[k] * qi[k] + omega * W[k] * (one - wi[k])
+            qo[k] = b * B[k] * qi[k] + omega * W[k] * (one - _plain(wi[k], zero, two))
         if upper:
             d, p = left[row + 2, r], left[row + 3, r]
             D, P = right[row + 2, first:n], right[row + 3, first:n]
             wb, qb = w_below[r, first:n], q_below[r, first:n]
             for k in range(count):
-                qo[k] += d * D[k] * qb[k] + p * P[k] * (one - wb[k])
+                qo[k] += d * D[k] * qb[k] + p * P[k] * (one - _plain(wb[k], zero, two))
         for c in range(start, start + channels):
             z, Z = left[c, r], right[c, first:n]
             for k in range(count):
@@ -117,7 +178,7 @@ def mix_rates(
     """Tangents of `mix` and `mix_own` along one direction: du into dw_out, dΘ̂ into dq_out (section 8)."""
     wide_vectors()
     real = dw_out.dtype.type
-    one = real(1)
+    zero, one, two = real(0), real(1), real(2)
     count = n - first
     inputs = channels - has_bias
     G, tG, tF, tB = (
@@ -139,7 +200,7 @@ def mix_rates(
                 dg = gamma - G[k]
                 df = f - F[k]
                 step = dg * (dg * tg + G[k] * (tg - tG[k])) + df * (df * tf + F[k] * (tf - tF[k]))
-                du[k] = step + (gamma * G[k]) * ((tg + tG[k]) * wi[k] + dwi[k])
+                du[k] = step + (gamma * G[k]) * ((tg + tG[k]) * _plain(wi[k], zero, two) + dwi[k])
             for k in range(count):
                 dq[k] = (gamma * G[k]) * ((tg + tG[k]) * qi[k] + dqi[k]) - du[k]
             continue
@@ -158,12 +219,12 @@ def mix_rates(
                 df = f - F[k]
                 du[k] += df * (df * tb + F[k] * (tb - tB[k]))
         for k in range(count):
-            du[k] += (gamma * G[k]) * ((tg + tG[k]) * wi[k] + dwi[k])
+            du[k] += (gamma * G[k]) * ((tg + tG[k]) * _plain(wi[k], zero, two) + dwi[k])
         if upper:
             eta, H = left[row + 1, r], right[row + 1, first:n]
             wb, dwb = w_below[r, first:n], dw_below[r, first:n]
             for k in range(count):
-                du[k] += (eta * H[k]) * ((tf + tF[k]) * wb[k] + dwb[k])
+                du[k] += (eta * H[k]) * ((tf + tF[k]) * _plain(wb[k], zero, two) + dwb[k])
         if own < 0:
             for k in range(count):
                 dq[k] = (gamma * G[k]) * ((tg + tG[k]) * qi[k] + dqi[k]) - du[k]
@@ -177,7 +238,8 @@ def mix_rates(
         bb, BB, oo, OO = left[own, r], right[own, first:n], left[own + 1, r], right[own + 1, first:n]
         for k in range(count):
             t = tg + tG[k]
-            dq[k] = bb * BB[k] * (t * qi[k] + dqi[k]) + oo * OO[k] * ((t + sw + sw) * (one - wi[k]) - dwi[k])
+            near = one - _plain(wi[k], zero, two)
+            dq[k] = bb * BB[k] * (t * qi[k] + dqi[k]) + oo * OO[k] * ((t + sw + sw) * near - dwi[k])
         start = own + 2
         if upper:
             dd, DD, pp, PP = (
@@ -194,7 +256,8 @@ def mix_rates(
             )
             for k in range(count):
                 t = tf + tF[k]
-                dq[k] += dd * DD[k] * (t * qb[k] + dqb[k]) + pp * PP[k] * ((t + su + su) * (one - wb[k]) - dwb[k])
+                near = one - _plain(wb[k], zero, two)
+                dq[k] += dd * DD[k] * (t * qb[k] + dqb[k]) + pp * PP[k] * ((t + su + su) * near - dwb[k])
             start = own + 4
         # The last own channel is the bias where there is one; the others are inputs.
         for c in range(start, start + own_channels):
@@ -203,6 +266,36 @@ def mix_rates(
             for k in range(count):
                 t = tb + tB[k] + sb + sb if is_bias else tf + tF[k] + su + su
                 dq[k] += t * z * Z[k]
+
+
+@inlined
+def oppose_rates(
+    left, right, row, channels, has_bias, upper, rate, d, w_in, w_below, dw_in, dw_below, dw_out, rows, first, n, shift
+):  # fmt: skip
+    """du of lanes that are almost opposite, from the terms of 1 + c."""
+    real = d.dtype.type
+    limit = real(-OPPOSITE)
+    for r in range(rows):
+        for k in range(first, n):
+            if not limit < d[r, k] < real(0):
+                continue
+            i = k - shift
+            gamma, gamma2, tg, tg2 = left[row, r], right[row, k], left[rate + 1, r], right[rate + 1, k]
+            gap = gamma - gamma2
+            total = gap * (gap * tg + gamma2 * (tg - tg2))
+            total += gamma * gamma2 * ((tg + tg2) * mirrored(w_in[r, i]) - dw_in[r, i])
+            start, end = row + 1, row + 1 + channels
+            if upper:
+                eta, eta2, tf, tf2 = left[start, r], right[start, k], left[rate + 2, r], right[rate + 2, k]
+                gap = eta - eta2
+                total += gap * (gap * tf + eta2 * (tf - tf2))
+                total += eta * eta2 * ((tf + tf2) * mirrored(w_below[r, k]) - dw_below[r, k])
+                start += 1
+            for c in range(start, end):
+                at = rate + 3 if has_bias == 1 and c == end - 1 else rate + 2
+                both = left[c, r] + right[c, k]
+                total += both * (both * left[at, r] + right[c, k] * (right[at, k] - left[at, r]))
+            dw_out[r, k] = real(-total)
 
 
 @inlined
@@ -215,6 +308,7 @@ def apply_partials(scratch, left, right, rate, stride, n_marks, w, q, dw_all, dq
         D, Du = scratch[1, r, first:n], scratch[2, r, first:n]
         wa, wb = scratch[3, r, first:n], scratch[4, r, first:n]
         Da, Db = scratch[5, r, first:n], scratch[6, r, first:n]
+        va, vb = scratch[7, r, first:n], scratch[8, r, first:n]
         for p in range(dw_all.shape[0]):
             dw, dq = dw_all[p, r, first:n], dq_all[p, r, first:n]
             t, T = left[rate + stride * p, r], right[rate + stride * p, first:n]
@@ -226,7 +320,7 @@ def apply_partials(scratch, left, right, rate, stride, n_marks, w, q, dw_all, dq
             else:
                 for k in range(count):
                     du = dw[k]
-                    dw[k] = D[k] * du + wa[k] * t + wb[k] * T[k]
+                    dw[k] = D[k] * du + (wa[k] * t + wb[k] * T[k]) + (va[k] * t + vb[k] * T[k])
                     dq[k] = D[k] * dq[k] + theta[k] * (Du[k] * du + Da[k] * t + Db[k] * T[k])
         for k in range(count):
             wr[k] = W[k]
@@ -237,14 +331,15 @@ def apply_partials(scratch, left, right, rate, stride, n_marks, w, q, dw_all, dq
 def accumulate(left, weight, w_all, q_all, dw_all, dq_all, value, tangent, rows, first, n):
     """Add one step of the left side to the weighted sums of the mean readout."""
     wide_vectors()
-    one = value.dtype.type(1)
+    real = value.dtype.type
+    zero, one, two = real(0), real(1), real(2)
     count = n - first
     for r in range(rows):
         w, q = w_all[r, first:n], q_all[r, first:n]
         V, Q = value[r, 0, 0, first:n], tangent[r, 0, 0, first:n]
         by_value, by_tangent = left[weight, r], left[weight + 1, r]
         for k in range(count):
-            V[k] += by_value * (one - w[k])
+            V[k] += by_value * (one - _plain(w[k], zero, two))
             Q[k] += by_tangent * q[k]
         for p in range(dw_all.shape[0]):
             # d(ψ x) = ψ (dx + x d log ψ); the rates of ψ follow the two weights.
@@ -252,7 +347,7 @@ def accumulate(left, weight, w_all, q_all, dw_all, dq_all, value, tangent, rows,
             dw, dq = dw_all[p, r, first:n], dq_all[p, r, first:n]
             dV, dQ = value[r, 1 + p, 0, first:n], tangent[r, 1 + p, 0, first:n]
             for k in range(count):
-                dV[k] += by_value * (t * (one - w[k]) - dw[k])
+                dV[k] += by_value * (t * (one - _plain(w[k], zero, two)) - dw[k])
                 dQ[k] += by_tangent * (t * q[k] + dq[k])
 
 

@@ -22,7 +22,7 @@ from ...sequences import SequenceBatch
 from .. import scales
 from ..tiles import Block, Scale, Tile
 from .memory import LANES, aligned_zeros, padded, scratch
-from .stack import Stack, build_stack, top_exponents
+from .stack import Needs, Stack, build_stack, top_exponents
 from .sweep import LAST, MEAN, SEQUENCE, compiled_sweep, work_size
 
 GEOMETRY = {"last": LAST, "mean": MEAN, "sequence": SEQUENCE}
@@ -91,14 +91,14 @@ def make_side(
     dtype: np.dtype[Any],
     directions: list[Direction],
     normalizer: Scale | None,
-    least_marks: int = 0,
+    needs: Needs = Needs(),  # noqa: B008
     threads: int = 1,
     empty: Callable[..., NDArray[Any]] = np.empty,
 ) -> Side:
     """Sort, walk and stack a batch. `normalizer` (per row of the Gram matrix) multiplies every kernel value."""
     order = np.argsort(-batch.lengths, kind="stable")
     batch = batch.take(order) if (np.diff(order) != 1).any() else batch
-    stack = build_stack(architecture, batch, dtype, directions, least_marks, threads, empty)
+    stack = build_stack(architecture, batch, dtype, directions, needs, threads, empty)
     if architecture.readout == "mean":
         # The weights already hold ψ but for one exponent per sequence; the mean divides by the length.
         top = top_exponents(stack, batch)
@@ -159,12 +159,13 @@ class FusedProblem:
         )
         self.symmetric = Y is None
         self._by_step = architecture.readout != "last"
-        self._parameters = architecture.activation.parameters.astype(dtype)
         self._lanes = architecture.activation.lanes(dtype)
         self._rescale = compiled_rescale(dtype)
         self._sweep = compiled_sweep(dtype)
         with scratch() as empty:
             sides = self._make_sides(X, Y, directions, normalizers, threads, empty)
+            careful = sides[0].stack.needs.careful
+            self._parameters = np.append(architecture.activation.parameters, careful).astype(dtype)
             self._left_panels, self._right_panels = self._pack(*sides, 1 if self_pairs_only else None)
         # A diagonal alone takes exponents out by itself.
         self.left, self.right = (
@@ -184,19 +185,17 @@ class FusedProblem:
         threads: int,
         empty: Callable[..., NDArray[Any]],
     ) -> tuple[Side, Side]:
-        def make(batch: SequenceBatch, which: int, marks: int = 0) -> Side:
+        def make(batch: SequenceBatch, which: int, needs: Needs = Needs()) -> Side:  # noqa: B008
             return make_side(
-                self.architecture, batch, self._working, directions, normalizers[which], marks, threads, empty
+                self.architecture, batch, self._working, directions, normalizers[which], needs, threads, empty
             )
 
         left = make(X, 0)
         if Y is None:
             return left, left
-        # An expansion may need more orders on one side: both take the larger number.
-        marks = left.stack.layout.n_marks
-        right = make(Y, 1, marks)
-        more = right.stack.layout.n_marks
-        return (make(X, 0, more) if more > marks else left), right
+        # One side may need more than the other, such as orders of an expansion: both get it.
+        right = make(Y, 1, left.stack.needs)
+        return (left if right.stack.needs == left.stack.needs else make(X, 0, right.stack.needs)), right
 
     def _pack(self, left: Side, right: Side, right_width: int | None) -> tuple[list[Panel], list[Panel]]:
         """Panels of both sides; a width of one puts every sequence into a panel of its own."""

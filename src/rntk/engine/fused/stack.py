@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...activations.signatures import FARTHEST, FARTHEST32
 from ...architecture import Architecture, Direction
 from ...sequences import SequenceBatch
+from .close import CALM, close_rows
 from .units import Units, log_rates, self_tangents, unit_parts
-from .walk import Walk, walk
+from .walk import Walk, require_slopes, walk
 
 Array = NDArray[np.float64]
 
@@ -35,6 +37,10 @@ class Layout(NamedTuple):
     marks, n_marks : the activation's rows.
     rates : row of d log q of direction 0, layer 0.
     weights : row of the two readout weights (of V̂ and of Q), followed by their log rates; or -1.
+    close : rows of `close_rows`, raw : row of the first of `n_inputs` inputs as they came, whose share of the unit
+        vector is `input_scale` over the deviation; -1 where close lanes need no care.
+    odd : 1 if the activation is.
+    farthest : signed distance of exact opposites.
     """
 
     depth: int
@@ -49,6 +55,27 @@ class Layout(NamedTuple):
     n_marks: int
     rates: int
     weights: int
+    close: NDArray[np.int64]
+    raw: int
+    n_inputs: int
+    input_scale: float
+    odd: int
+    farthest: float
+
+
+class Needs(NamedTuple):
+    """What the rows of one side have beyond the least there is; two sides that meet have the same.
+
+    marks : rows of the activation. scaled : powers of two are taken out of Θ̂. careful : close lanes are taken care of.
+    """
+
+    marks: int = 0
+    scaled: bool = False
+    careful: bool = False
+
+    def union(self, other: Needs) -> Needs:
+        """What either needs."""
+        return Needs(max(self.marks, other.marks), self.scaled or other.scaled, self.careful or other.careful)
 
 
 @dataclass(frozen=True)
@@ -65,6 +92,7 @@ class Stack:
 
     rows: NDArray[Any]
     layout: Layout
+    needs: Needs
     mantissa: Array
     exponent: NDArray[np.int64]
     tangent_exponent: NDArray[np.int64]
@@ -98,17 +126,24 @@ def build_stack(
     batch: SequenceBatch,
     dtype: np.dtype[Any],
     directions: list[Direction],
-    least_marks: int = 0,
+    needs: Needs = Needs(),  # noqa: B008
     threads: int = 1,
     empty: Callable[..., NDArray[Any]] = np.empty,
 ) -> Stack:
     """Everything about each sequence alone, in O(N T); `empty` says where it lies."""
     path = walk(architecture, batch, threads, empty)
+    if directions:
+        require_slopes(architecture, batch, path)
     units = unit_parts(architecture, batch, path, threads, empty)
     depth, steps = path.q.shape
-    scale = _tangent_scale(architecture, batch, path, units, dtype)
-    plain = architecture.parameterization == "ntk" and scale is None
-    scale = np.zeros(path.q.shape, dtype=np.int64) if scale is None else scale
+    growth = _tangent_growth(architecture, batch, path, units)
+    large = bool(growth.max() > (60 if dtype == np.float32 else 400))
+    own_needs = Needs(0, large, _is_wild(architecture, batch, path, growth))
+    needs = needs.union(own_needs)
+    if directions and not architecture.activation.homogeneous:
+        needs = needs._replace(careful=True)  # derivatives of w by the variances are small where w is, in any network
+    plain = architecture.parameterization == "ntk" and not needs.scaled
+    scale = growth // 2 if needs.scaled else np.zeros(path.q.shape, dtype=np.int64)
 
     rows = _Rows()
     unit, channels, has_bias, own, own_channels, marks = (np.zeros(depth, dtype=np.int64) for _ in range(6))
@@ -123,10 +158,15 @@ def build_stack(
         path.moments,
         slopes=len(directions) > 0,
         tolerance=1e-13,
-        least=least_marks,
+        least=needs.marks,
     )
+    close, raw = np.full(depth, -1, dtype=np.int64), -1
+    if needs.careful:
+        raw = rows.append(np.ldexp(batch.values.T.astype(np.float64), -path.exponent[0]))
     for layer in range(depth):
         marks[layer] = rows.append(every[:, layer])
+        if needs.careful:
+            close[layer] = rows.append(close_rows(architecture.activation, path.q[layer]))
     rates, norm_rates = _rate_rows(rows, architecture, batch, path, units, directions)
 
     read = batch.offsets[1:] - 1 if architecture.readout == "last" else slice(None)
@@ -151,20 +191,31 @@ def build_stack(
         n_marks=len(every),
         rates=rates,
         weights=weights,
+        close=close,
+        raw=raw,
+        n_inputs=batch.n_channels,
+        input_scale=architecture.sigma_u[0] / np.sqrt(batch.n_channels),
+        odd=int(architecture.activation.odd),
+        farthest=FARTHEST32 if dtype == np.float32 else FARTHEST,
     )
-    return Stack(rows.write(empty((rows.count, steps), dtype)), layout, psi, exponent, tangent_exponent, norm_rates)
+    needs = needs._replace(marks=len(every))
+    table = rows.write(empty((rows.count, steps), dtype))
+    return Stack(table, layout, needs, psi, exponent, tangent_exponent, norm_rates)
 
 
-def _tangent_scale(
-    architecture: Architecture, batch: SequenceBatch, path: Walk, units: Units, dtype: np.dtype[Any]
-) -> NDArray[np.int64] | None:
-    """Powers of two to take out of Θ̂, (L, S), or None if it doesn't grow so large that it could overflow."""
-    if not architecture.activation.homogeneous or architecture.parameterization == "standard":
-        # Θ̂ of a sequence with itself bounds all others (Cauchy-Schwarz).
-        _, growth = self_tangents(architecture, batch, path, units)
-        if growth.max() > (60 if dtype == np.float32 else 400):
-            return growth // 2
-    return None
+def _tangent_growth(architecture: Architecture, batch: SequenceBatch, path: Walk, units: Units) -> NDArray[np.int64]:
+    """Exponent of Θ̂ of every step with itself, (L, S), which bounds all others (Cauchy-Schwarz)."""
+    if architecture.activation.homogeneous and architecture.parameterization == "ntk":
+        return np.zeros(path.q.shape, dtype=np.int64)  # it grows like the number of steps and layers
+    return self_tangents(architecture, batch, path, units)[1]
+
+
+def _is_wild(architecture: Architecture, batch: SequenceBatch, path: Walk, growth: NDArray[np.int64]) -> bool:
+    """Whether distances may grow so much that rounding would show: V̂'(1) Θ̂ grows as they do."""
+    if architecture.activation.homogeneous:
+        return False
+    most = (growth + np.log2(np.maximum(path.moments.slope, 1.0))).max()
+    return bool(most > CALM + np.log2(batch.max_length + architecture.depth))
 
 
 def _unit_rows(rows: _Rows, architecture: Architecture, n_channels: int, units: Units, layer: int) -> tuple[int, int]:

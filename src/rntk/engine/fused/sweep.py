@@ -23,11 +23,24 @@ from numpy.typing import NDArray
 
 from ...activations.signatures import forward_signature, partials_signature
 from ...compiled import compile_function, inlined
-from .lanes import accumulate, apply_partials, mix, mix_in_place, mix_own, mix_rates, untie
+from .close import complete, plain, quiet, settle
+from .lanes import (
+    accumulate,
+    apply_partials,
+    mix,
+    mix_in_place,
+    mix_own,
+    mix_rates,
+    oppose_rates,
+    spread_variances,
+    untie,
+)
 from .memory import LANES
 from .stack import RATES, Layout
 
 LAST, MEAN, SEQUENCE = 0, 1, 2
+#: Rows of derivatives that an activation gives.
+PARTIALS = 9
 
 
 @inlined
@@ -37,6 +50,8 @@ def _start_anew(state, rates, buffer, rows, lane):
         for r in range(rows):
             state[0, buffer, layer, r, lane] = 1
             state[1, buffer, layer, r, lane] = 0
+            if state.shape[0] == 3:
+                state[2, buffer, layer, r, lane] = np.nan
             for p in range(rates.shape[3]):
                 rates[0, buffer, layer, p, r, lane] = 0
                 rates[1, buffer, layer, p, r, lane] = 0
@@ -48,7 +63,7 @@ def _emit(state, rates, buffer, rows, first, n, at, value, tangent):
     top = state.shape[2] - 1
     for r in range(rows):
         for k in range(first, n):
-            value[r, 0, at, k] = 1 - state[0, buffer, top, r, k]
+            value[r, 0, at, k] = 1 - plain(state[0, buffer, top, r, k])
             tangent[r, 0, at, k] = state[1, buffer, top, r, k]
             for p in range(rates.shape[3]):
                 value[r, 1 + p, at, k] = -rates[0, buffer, top, p, r, k]
@@ -58,7 +73,7 @@ def _emit(state, rates, buffer, rows, first, n, at, value, tangent):
 @inlined
 def _step(
     forward, partials, parameters, layout, layer, tied, step, L, R, left_lengths, right_lengths, lane_steps,
-    state, rates, scratch, a, b, rows, first, n, shift,
+    state, rates, scratch, gap, a, b, rows, first, n, shift,
 ):  # fmt: skip
     """One layer at one step: mix what flows in, then pass it through the activation; from buffer a to buffer b."""
     depth, P = layout.depth, layout.n_directions
@@ -69,19 +84,20 @@ def _step(
     w_below, q_below = state[0, b, under], state[1, b, under]
     row, channels = layout.unit[layer], layout.channels[layer]
     own, own_channels = layout.own[layer], layout.own_channels[layer]
+    farthest = state.dtype.type(layout.farthest)
+    careful = state.shape[0] == 3
     if a == b:
-        mix_in_place(L, R, row, w_out, q_out, rows, first, n)
+        mix_in_place(L, R, row, w_out, q_out, rows, first, n, farthest)
     else:
-        mix(L, R, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift)
+        mix(L, R, row, channels, upper, w_in, q_in, w_below, q_below, w_out, q_out, rows, first, n, shift, farthest)
     if own >= 0:
         mix_own(L, R, own, own_channels, upper, w_in, q_in, w_below, q_below, q_out, rows, first, n, shift)
     if not tied:
         untie(w_out, q_out, 1, step, shift, left_lengths, right_lengths, lane_steps, rows, first, n)
     marks = layout.marks[layer]
     left_marks, right_marks = L[marks : marks + layout.n_marks], R[marks : marks + layout.n_marks]
-    if P == 0:
-        forward(parameters, left_marks, right_marks, w_out, q_out, rows, first, n)
-        return
+    if layout.n_marks > 0:
+        spread_variances(L, R, marks, gap, rows, first, n)
     for p in range(P):
         dw, dq = rates[0, b, layer, p], rates[1, b, layer, p]
         mix_rates(
@@ -90,25 +106,44 @@ def _step(
             rates[0, a, layer, p], rates[1, a, layer, p], rates[0, b, under, p], rates[1, b, under, p],
             dw, dq, rows, first, n, shift,
         )  # fmt: skip
+        oppose_rates(
+            L, R, row, channels, layout.has_bias[layer], upper, layout.rates + RATES * (p * depth + layer),
+            w_out, w_in, w_below, rates[0, a, layer, p], rates[0, b, under, p], dw, rows, first, n, shift,
+        )  # fmt: skip
         if not tied:
             untie(dw, dq, 0, step, shift, left_lengths, right_lengths, lane_steps, rows, first, n)
-    partials(parameters, left_marks, right_marks, w_out, scratch, rows, first, n)
+    if careful:
+        settle(
+            L, R, layout, layer, gap, w_out, w_in, w_below, state[2, a, layer], state[2, b, under], state[2, b, layer],
+            rates[0, b, layer], rates[0, a, layer], rates[0, b, under],
+            rates[2, a, layer], rates[2, b, under], rates[2, b, layer], rates[3, b, layer], rows, first, n, shift,
+        )  # fmt: skip
+    if P == 0:
+        forward(parameters, left_marks, right_marks, gap, w_out, q_out, rows, first, n)
+        return
+    partials(parameters, left_marks, right_marks, gap, w_out, scratch, rows, first, n)
+    if careful:
+        quiet(scratch, rates[3, b, layer], rows, first, n)
     apply_partials(
         scratch, L, R, layout.rates + RATES * layer, RATES * depth, layout.n_marks, w_out, q_out,
         rates[0, b, layer], rates[1, b, layer], rows, first, n,
     )  # fmt: skip
+    if careful:
+        complete(rates[0, b, layer], rates[3, b, layer], rows, first, n)
 
 
 @inlined
 def _sweep(
     forward, partials, parameters, layout, geometry, tied,
-    left, right, left_lengths, right_lengths, starts, lane_steps, same, first, state, rates, scratch, value, tangent,
+    left, right, left_lengths, right_lengths, starts, lane_steps, same, first, state, rates, scratch, gap,
+    value, tangent,
 ) -> None:  # fmt: skip
     """Run the recursion for all pairs of a block and leave V̂ and Q in `value` and `tangent`.
 
     left : (T, C, rows) and right : (T' or 1, C, n), packed rows of either side, lengths descending.
     starts : spare lanes (geometry with shift 1). lane_steps : s of each lane, -1 in spare lanes.
-    state (w and Q), rates (their tangents), scratch : working memory, double-buffered; zero on entry.
+    state (w, Q and, where lanes are taken care of, λ), rates (their tangents), scratch, gap : working memory, zero on
+        entry; the first two double-buffered.
     same : per row, the lane whose initial state is the row's own (σ_h), or -1.
     value, tangent : (rows, 1 + P, steps kept, n); P directions follow the kernel itself. `last` keeps one step,
         `sequence` all of the left side's, `mean` one, the weighted sum over steps.
@@ -118,9 +153,13 @@ def _sweep(
     shift = 0 if geometry == LAST else 1
     buffers = state.shape[1]
     state[0] = 1  # w of "nothing before"; Q and all tangents start at zero
+    if state.shape[0] == 3:
+        state[2] = np.nan  # λ is not carried yet
     for r in range(rows):
         if same[r] >= 0:
             state[0, :, :, r, same[r]] = 0
+            if state.shape[0] == 3:
+                state[2, :, :, r, same[r]] = 0
     steps = left.shape[0] if shift == 1 else min(left.shape[0], right.shape[0])
     a = 0
     active, lanes, begun = 0, 0, 0
@@ -148,7 +187,7 @@ def _sweep(
         for layer in range(depth):
             _step(
                 forward, partials, parameters, layout, layer, tied, d, L, R, left_lengths, right_lengths, lane_steps,
-                state, rates, scratch, a, b, active, first, lanes, shift,
+                state, rates, scratch, gap, a, b, active, first, lanes, shift,
             )  # fmt: skip
         top = depth - 1
         if geometry == MEAN:
@@ -184,21 +223,28 @@ def sweep(
     for a in range(0, left.shape[2], chunk):
         b = min(a + chunk, left.shape[2])
         rows = b - a
-        size = 2 * buffers * depth * rows * n
-        work[: size * (1 + P)] = 0
-        state = work[:size].reshape((2, buffers, depth, rows, n))
-        rates = work[size : size * (1 + P)].reshape((2, buffers, depth, P, rows, n))
-        scratch = work[size * (1 + P) : size * (1 + P) + 7 * rows * n * min(P, 1)].reshape((7, rows * min(P, 1), n))
+        careful = min(layout.raw + 1, 1)
+        plane = buffers * depth * rows * n
+        size = (2 + careful) * plane
+        gaps = rows * min(layout.n_marks, 1)
+        end = size + (2 + 2 * careful) * plane * P
+        work[:end] = 0
+        state = work[:size].reshape((2 + careful, buffers, depth, rows, n))
+        rates = work[size:end].reshape((2 + 2 * careful, buffers, depth, P, rows, n))
+        scratch = work[end : end + PARTIALS * rows * n * min(P, 1)].reshape((PARTIALS, rows * min(P, 1), n))
+        end += PARTIALS * rows * n * min(P, 1)
+        gap = work[end : end + gaps * n].reshape((gaps, n))
         _sweep(
             forward, partials, parameters, layout, geometry, tied, left[:, :, a:b], right,
             left_lengths[a:b], right_lengths, starts, lane_steps, same[a:b], first[a],
-            state, rates, scratch, value[a:b], tangent[a:b],
+            state, rates, scratch, gap, value[a:b], tangent[a:b],
         )  # fmt: skip
 
 
 def _count_buffers(layout, geometry, tied) -> int:
     """Where lanes stay in place and nothing looks back at what they held, one buffer will do."""
     alone = layout.depth == 1 and layout.channels[0] == 1 and layout.own[0] < 0 and layout.n_directions == 0
+    alone = alone and layout.raw < 0
     return 1 if geometry == LAST and tied and alone else 2
 
 
@@ -207,8 +253,11 @@ count_buffers = inlined(_count_buffers)
 
 def work_size(layout: Layout, geometry: int, tied: bool, chunk: int, n: int) -> int:
     """Numbers of working memory `sweep` needs."""
-    state = 2 * _count_buffers(layout, geometry, tied) * layout.depth * chunk * n
-    return int(state * (1 + layout.n_directions) + 7 * chunk * n * (layout.n_directions > 0))
+    planes = 3 if layout.raw >= 0 else 2
+    state = planes * _count_buffers(layout, geometry, tied) * layout.depth * chunk * n
+    partials, gap = PARTIALS * (layout.n_directions > 0), layout.n_marks > 0
+    tangents = (planes + (layout.raw >= 0)) * (state // planes) * layout.n_directions
+    return int(state + tangents + (partials + gap) * chunk * n)
 
 
 @cache
@@ -218,6 +267,7 @@ def compiled_sweep(dtype: np.dtype[Any]) -> Any:
     integers, out = types.Array(types.int64, 1, "C"), types.Array(real, 4, "C")
     kinds = {
         int: types.int64,
+        float: types.float64,
         NDArray[np.int64]: integers,
         NDArray[np.float64]: types.Array(types.float64, 3, "C"),
     }

@@ -71,6 +71,16 @@ def unit_parts(
         pieces(batch, threads),
         threads,
     )
+    # What comes from below, or through a single channel, is what the others leave. Where those are tiny, that is the
+    # same for all sequences: their distance must not be rounding, where V̂' turns within a unit vector's last digits.
+    for layer, sigma in enumerate(architecture.sigma_u):
+        part = inputs if layer == 0 else below[layer : layer + 1]
+        if len(part) == 1 and sigma > 0:
+            others = np.square(architecture.sigma_w[layer] * recurrent[layer])
+            if architecture.sigma_b[layer] > 0:
+                others += np.square(architecture.sigma_b[layer] * bias[layer])
+            left = np.sqrt(np.maximum(1 - others, 0.0)) / sigma
+            np.copyto(part[0], np.copysign(left, part[0]), where=(others < 0.5) & (part[0] != 0))
     return Units(recurrent, below, inputs, bias)
 
 

@@ -25,8 +25,12 @@ from ...sequences import SequenceBatch
 from ...threads import run_in_threads
 
 Array = NDArray[np.float64]
-#: Variances beyond this are refused where no scale can be taken out: their squares and products must stay finite.
-LARGEST_VARIANCE = 1e60
+#: Variances beyond this are refused where derivatives are asked for: those of V̂' by u grow with its power 3/2.
+LARGEST_SLOPE_VARIANCE = 1e203
+#: Inputs below 2^-500 throughout a sequence are lifted by this power: coarse, so that close sequences are lifted alike.
+LIFT = 400
+#: Variances up to which an activation is linear to the last digit, and lifted ones stay lifted.
+LINEAR = 1e-36
 #: Fewer steps than this are not worth a thread of their own.
 PIECE_STEPS = 20_000
 
@@ -80,9 +84,34 @@ def walk(
     x = x.astype(np.float64, copy=False)
     input_square = np.einsum("tc,tc->t", x, x) / batch.n_channels
     if size.size:
-        input_square = np.ldexp(input_square, 2 * size)
-    _walk_any(activation, input_square, batch, squares, q)
+        if activation.square(np.zeros(1))[0] == 0 and not any(architecture.sigma_b) and not any(architecture.sigma_h):
+            exponent -= np.repeat(_lift(batch), batch.lengths)
+        with np.errstate(over="ignore"):
+            input_square = np.ldexp(input_square, 2 * (size - exponent[0]))
+    _walk_any(activation, input_square, batch, squares, q, exponent)
     return Walk(q, exponent, Moments(*(part.reshape(shape) for part in activation.moments(q.ravel()))))
+
+
+def _lift(batch: SequenceBatch) -> NDArray[np.int64]:
+    """Powers of two by which tiny sequences are multiplied: their variances would leave the range of floats.
+
+    Nothing else flows into their network, and at such inputs an activation with φ(0) = 0 is linear to the last digit,
+    so a scale can be taken out of it after all.
+    """
+    largest = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
+    return np.asarray(LIFT * np.clip((-100 - np.frexp(largest)[1].astype(np.int64)) // LIFT, 0, 2))
+
+
+def require_slopes(architecture: Architecture, batch: SequenceBatch, path: Walk) -> None:
+    """Refuse variances at which derivatives overflow on the way; those of homogeneous networks have no scale."""
+    if not architecture.activation.homogeneous and path.q.max(initial=0.0) > LARGEST_SLOPE_VARIANCE:
+        step = int(path.q.max(axis=0).argmax())
+        bad = int(np.searchsorted(batch.offsets, step, side="right")) - 1
+        raise KernelOverflowError(
+            f"derivatives of the kernel of sequence {bad} overflow on the way: {architecture.activation.name} has them "
+            f"up to variances of {LARGEST_SLOPE_VARIANCE:g}; scale the inputs down",
+            sequence=bad,
+        )
 
 
 def pieces(batch: SequenceBatch, threads: int) -> list[NDArray[np.int64]]:
@@ -168,25 +197,43 @@ def _walk_any(
     batch: SequenceBatch,
     squares: list[Array],
     q: Array,
+    exponent: NDArray[np.int64],
 ) -> None:
     sw2, su2, sb2, sh2 = squares
+    depth = len(q)
     longest_first = np.argsort(-batch.lengths, kind="stable")
     starts, lengths = batch.offsets[:-1][longest_first], batch.lengths[longest_first]
     state = np.repeat(sh2[:, None], len(batch), axis=1)
+    lifted = bool(exponent.any())
     for t in range(int(lengths[0])):
         active = int(np.count_nonzero(lengths > t))
         at = starts[:active] + t
-        below = input_square[at]
-        for layer in range(len(q)):
-            bottom = su2[layer] * below if su2[layer] > 0 else np.zeros(active)
-            total = sw2[layer] * state[layer, :active] + bottom + sb2[layer]
-            if not (total < LARGEST_VARIANCE).all():
-                bad = int(longest_first[np.flatnonzero(~(total < LARGEST_VARIANCE))[0]])
-                raise KernelOverflowError(
-                    f"the variance of sequence {bad} overflows at step {t} (layer {layer + 1}): scale the inputs down, "
-                    f"or lower sigma_w or sigma_u; {activation.name} is not homogeneous, so no scale can be taken out",
-                    sequence=bad,
-                )
-            q[layer, at] = total
-            below = activation.square(total)
-            state[layer, :active] = below
+        while True:
+            below, after = input_square[at], np.empty((depth, active))
+            for layer in range(depth):
+                bottom = su2[layer] * below if su2[layer] > 0 else np.zeros(active)
+                total = sw2[layer] * state[layer, :active] + bottom + sb2[layer]
+                if not (total < activation.largest_variance).all():
+                    bad = int(longest_first[np.flatnonzero(~(total < activation.largest_variance))[0]])
+                    raise KernelOverflowError(
+                        f"the variance of sequence {bad} overflows at step {t} (layer {layer + 1}): scale the inputs "
+                        f"down, or lower sigma_w or sigma_u; {activation.name} is not homogeneous, so no scale can be "
+                        "taken out",
+                        sequence=bad,
+                    )
+                q[layer, at] = total
+                below = after[layer] = activation.square(total)
+            if not (lifted and _lower(q[:, at], at, starts[:active] + lengths[:active], state, input_square, exponent)):
+                break
+        state[:, :active] = after
+
+
+def _lower(now: Array, at: Any, ends: Any, state: Array, input_square: Array, exponent: NDArray[np.int64]) -> bool:
+    """Put down sequences whose lifted variances, `now`, leave the range where φ is linear; whether there were any."""
+    grown = np.flatnonzero((exponent[0, at] < 0) & (now.max(axis=0) > LINEAR))
+    for k in grown:
+        state[:, k] = np.ldexp(state[:, k], -2 * LIFT)
+        rest = slice(at[k], ends[k])
+        input_square[rest] = np.ldexp(input_square[rest], -2 * LIFT)
+        exponent[:, rest] += LIFT
+    return grown.size > 0

@@ -221,6 +221,7 @@ def _iterate(apply: Any, invert: Any, targets: Array, tol: float, max_iter: int,
         )
         dual += step.reshape(shape)
         left = targets - apply(dual)
+        watch.see(left)
         residual, before = float(np.linalg.norm(left, axis=0).max()), residual
         if not residual < before / 2:  # rounding, or no positive definite matrix
             break

@@ -1,0 +1,211 @@
+"""GELU, φ(z) = z Φ(z): closed forms by arcsin, as good where it is a ReLU, at huge variances (theory.md, section 7)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from ..compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
+from .arc import arccos_near, arcsin_excess
+from .base import Activation, Array, Lanes, Moments, common_marks, inverse_root
+from .signatures import forward_signature, partials_signature
+
+TINY = 1e-305
+#: Relative differences of variances below which V̂(1) is taken from its derivative; the next term is below 1e-16 there.
+CLOSE = 3e-4
+#: And where that is rounding, from its second derivative.
+CLOSER = 1e-6
+
+
+class GaussianLinear(Activation):
+    """φ(z) = z Φ(z), Φ the distribution function of the standard normal."""
+
+    name = "gelu"
+
+    def __call__(self, z: Array) -> Array:
+        return np.asarray(z * special.ndtr(z))
+
+    def derivative(self, z: Array) -> Array:
+        return np.asarray(special.ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
+
+    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
+        a1, a2 = 1 + q1, 1 + q2
+        determinant = a1 * a2 - s * s
+        density = 1 / (2 * np.pi * np.sqrt(determinant))
+        both = 1 / 4 + np.arcsin(np.clip(s / np.sqrt(a1 * a2), -1.0, 1.0)) / (2 * np.pi)
+        value = s * both + density * (q1 * q2 + s * s * (1 / a1 + 1 / a2 - 1))
+        return value, both + s * density * (1 / a1 + 1 / a2 + 1 / determinant)
+
+    def moments(self, q: Array) -> Moments:
+        _, share, b, deficit = self._sides(q)
+        square = 0.5 * q * (1 - deficit)
+        # V'(q, q, q) with arcsin q/(1+q) = π/2 - 2 arctan 1/√(1+2q) and D = 1 + 2q.
+        root = np.sqrt(1 + 2 * q)
+        step = 0.5 - np.arctan2(1.0, root) / np.pi + q / (2 * np.pi * root) * (2 * b + 1 / (1 + 2 * q))
+        return Moments(square, 2 / (1 - deficit) * step, 1 + 2 * self._rise(share, b, deficit))
+
+    def _rise(self, share: Array, b: Array, deficit: Array) -> Array:
+        """d log(ψ/√q) / d log q, which vanishes at both ends (30c)."""
+        rise = b * share / (1 - deficit) * (3 + 2 * share) / (2 * np.pi)
+        return np.asarray(rise * np.sqrt(b / (1 + share)) / (1 + share))
+
+    def _spread(self, share: Array, b: Array, deficit: Array, rise: Array) -> Array:
+        """Half the squared speed of the unit activation along log q: V̂(1) is 1 - spread × ℓ² for close variances."""
+        rim = b * (1 + share)
+        turn = (0.5 * b - rise) * (3 + 2 * share) / (1 + share) + b / rim * share * (1.5 * share / (1 + share) - b)
+        return np.asarray(share * np.square(b) / np.sqrt(rim) * turn / (4 * np.pi * (1 - deficit)))
+
+    def _sides(self, q: Array) -> tuple[Array, Array, Array, Array]:
+        """√q/√(1+q), its square, 1/(1+q), and the deficit ε of ψ² = (q/2)(1 - ε)."""
+        b = 1 / (1 + q)
+        root = np.sqrt(1 + 2 * q)
+        share = q * b
+        return np.sqrt(share), share, b, (2 * np.arctan2(1.0, root) - 2 * share / root) / np.pi
+
+    def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+        R, share, b, deficit = self._sides(q)
+        # √(1+q)/ψ, so that V̂ = V/√((1+q)(1+q')) × both sides' marks.
+        norm = inverse_root(0.5 * share * (1 - deficit))
+        root = np.sqrt(1 - deficit)
+        rise = self._rise(share, b, deficit)
+        return np.stack(
+            [*common_marks(q), R, 0.5 * b, deficit, root, 1 / root, norm, rise, self._spread(share, b, deficit, rise)]
+        )
+
+    @property
+    def parameters(self) -> Array:
+        return np.empty(0)
+
+    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
+        return Lanes(
+            compile_pointer(_forward, forward_signature(dtype)),
+            compile_pointer(_partials, partials_signature(dtype)),
+        )
+
+
+@part_of_loop
+def _pair(
+    d: float, gap: float, R: float, half: float, lost: float, root: float, over: float, norm: float,
+    rise: float, spread: float,
+    R2: float, half2: float, lost2: float, root2: float, over2: float, norm2: float, rise2: float, spread2: float,
+) -> Any:  # fmt: skip
+    """w = 1 - V̂, V̂', and for the derivatives r, √(1 - r²), N²(1 - c²) and w at c = 1, of one pair.
+
+    Everything is divided by √((1+q)(1+q')): N is √(qq') so divided, r = cN is s.
+    """
+    N, both = R * R2, norm * norm2
+    v = abs(d)
+    difference = R - R2
+    sigma = 2.0 * (half + half2)  # 1/(1+q) + 1/(1+q')
+    short = 0.5 * difference * difference + (half + half2)  # 1 - N, a sum of non-negative terms
+    size = N * (1.0 - v)  # |r|
+    y = short + N * v  # 1 - |r|
+    deficit = y * (1.0 + size)
+    A, B = math.sqrt(deficit), math.sqrt(short * (1.0 + N))
+    across = N * N * (v * (2.0 - v))
+    angle = arccos_near(y, size)
+    product = 4.0 * half * half2  # 1/((1+q)(1+q'))
+    # V̂ at c = 1: what it lacks of one follows from the deficits of either side and of the pair, all small together.
+    angle1 = arccos_near(short, N)
+    pair = (angle1 - N * sigma / B) / math.pi
+    gaps = root - root2
+    apart = (pair - 0.5 * (lost + lost2) - 0.5 * gaps * gaps) * (over * over2)
+    # For close variances it is a quarter of its own derivative along their difference, times that.
+    b, b2, share, share2 = 2.0 * half, 2.0 * half2, R * R, R2 * R2
+    square, rim = N * N, short * (1.0 + N)
+    by = b * ((share * share2 * b2 + square * b) / rim + square * (b - share))
+    by2 = b2 * ((share * share2 * b + square * b2) / rim + square * (b2 - share2))
+    close = 0.25 * gap * ((rise - rise2) - both / (4 * math.pi) / B * (by - by2))
+    closer = 0.5 * (spread + spread2) * gap * gap
+    apart = closer if abs(gap) < CLOSER else max(close if abs(gap) < CLOSE else apart, 0.0)
+    # From c = 1 to c: every term small with v.
+    joint = max(N * A + size * B, TINY)
+    sine = across / joint
+    excess = sine * arcsin_excess(min(sine, 0.5)) if sine <= 0.5 else (angle - angle1) - sine
+    steps = across / (A + B) * (product / (A * B) + sigma - N * v * A / joint)
+    drop = N * v * (math.pi - angle1) + size * excess + steps
+    # Beyond a right angle: V itself, small.
+    value = (across + size * size * sigma) / A - size * angle
+    near = d >= 0.0
+    w = apart + drop * both / (2 * math.pi) if near else 1.0 - value * both / (2 * math.pi)
+    r = size if near else -size
+    step = ((math.pi - angle if near else angle) + r / A * (sigma + product / deficit)) * both / (2 * math.pi)
+    return w, N * step, r, A, across, apart
+
+
+def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
+    R2, R3, R4 = right[2, first:n], right[3, first:n], right[4, first:n]
+    R5, R6, R7, R8 = right[5, first:n], right[6, first:n], right[7, first:n], right[8, first:n]
+    R9 = right[9, first:n]
+    for r in range(rows):
+        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
+        L2, L3, L4, L5, L6, L7, L8 = left[2, r], left[3, r], left[4, r], left[5, r], left[6, r], left[7, r], left[8, r]
+        L9 = left[9, r]
+        for k in range(n - first):
+            value, slope, _, _, _, _ = _pair(
+                wr[k], gr[k], L2, L3, L4, L5, L6, L7, L8, L9,
+                R2[k], R3[k], R4[k], R5[k], R6[k], R7[k], R8[k], R9[k],
+            )  # fmt: skip
+            wr[k] = value
+            qr[k] *= slope
+
+
+def _partials(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+) -> None:
+    wide_vectors()
+    no_overlap()
+    for i in range(rows):
+        for j in range(n - first):
+            k = first + j
+            w, slope, r, A, across, apart = _pair(
+                u[i, k], gap[i, k], left[2, i], left[3, i], left[4, i], left[5, i], left[6, i], left[7, i],
+                left[8, i], left[9, i], right[2, k], right[3, k], right[4, k], right[5, k], right[6, k], right[7, k],
+                right[8, k], right[9, k],
+            )  # fmt: skip
+            b, b2, share, share2 = 2 * left[3, i], 2 * right[3, k], left[2, i] * left[2, i], right[2, k] * right[2, k]
+            both, N = left[7, i] * right[7, k] / (4 * math.pi), left[2, i] * right[2, k]
+            deficit, square, rise, rise2 = A * A, r * r, left[8, i], right[8, k]
+            ratio, ratio2 = b / deficit, b2 / deficit
+            difference = left[2, i] - right[2, k]
+            short = 0.5 * difference * difference + 0.5 * (b + b2)
+            rim = short * (1.0 + N)  # 1 - N²
+            B = math.sqrt(rim)
+            near = u[i, k] >= 0.0
+            out[0, i, k] = w
+            out[1, i, k] = slope
+            curve = 1.0 + (ratio + ratio2) + b * ratio2 + 3.0 * square * ratio * ratio2
+            out[2, i, k] = -2.0 * both * N * N * (curve / A)
+            # How V and V' depart from those of a homogeneous φ along log q, and along log q' (30d).
+            bend = (b - share) + (ratio + 2.0 * ratio2) - 3.0 * (across * ratio2 + share * b2 * ratio2) / deficit
+            bend2 = (b2 - share2) + (ratio2 + 2.0 * ratio) - 3.0 * (across * ratio + share2 * b * ratio) / deficit
+            turn = both * N * r / A
+            out[5, i, k] = turn * b * bend - slope * rise
+            out[6, i, k] = turn * b2 * bend2 - slope * rise2
+            # Of V̂ at c = 1, and of the rest, which is small with 1 - c² (30e).
+            at_one, at_one2 = 2.0 * b + b * b2 / rim, 2.0 * b2 + b * b2 / rim
+            value1 = 1.0 - apart
+            moves = 1.0 if gap[i, k] != 0.0 else 0.0
+            out[7, i, k] = moves * (value1 * rise - both * b * N * N * at_one / B)
+            out[8, i, k] = moves * (value1 * rise2 - both * b2 * N * N * at_one2 / B)
+            if near:
+                common = (rim - b * b2 * (1.0 - rim) / rim) / B * (1.0 + B / (A + B) * (B / A)) / A
+                common -= (rim + b * b2) / deficit
+                common -= rim / (B * (A + B))
+                steps = 1.0 + common - 2.0 * b - 2.0 * b * (1.0 - rim) / (B * (A + B))
+                steps2 = 1.0 + common - 2.0 * b2 - 2.0 * b2 * (1.0 - rim) / (B * (A + B))
+                out[3, i, k] = -(w - apart) * rise - both * b * across / A * steps
+                out[4, i, k] = -(w - apart) * rise2 - both * b2 * across / A * steps2
+            else:
+                by = (share2 * across + share * share2 * b2 + square * b) / deficit + square * (b - share)
+                by2 = (share * across + share * share2 * b + square * b2) / deficit + square * (b2 - share2)
+                out[3, i, k] = (1.0 - w) * rise - both / A * b * by - out[7, i, k]
+                out[4, i, k] = (1.0 - w) * rise2 - both / A * b2 * by2 - out[8, i, k]
+
+
+gelu = GaussianLinear()
