@@ -351,7 +351,7 @@ def test_the_seed_decides_everything(classifier):
 def test_double_precision_switched_on_elsewhere_changes_nothing():
     X, y = waves(10)
     wanted = GRUClassifier(width=8, max_epochs=3, random_state=0).fit(X, y)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
         model = GRUClassifier(width=8, max_epochs=3, random_state=0).fit(X, y)
         assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(model.parameters_))
         np.testing.assert_allclose(model.decision_function(X), wanted.decision_function(X), rtol=1e-3, atol=1e-5)

@@ -469,6 +469,7 @@ def test_forging_itself_works(files, tmp_path):
 def test_foreign_files(tmp_path):
     path = tmp_path / "m.rntk"
     assert_refused(path, "no such file")
+    assert_refused(tmp_path / ("x" * 300), "File name too long")
     assert_refused(tmp_path, "folder")
     for content, word in {
         b"": "empty",
@@ -665,6 +666,7 @@ def change(document: dict, where: str, value) -> dict:
         ("process, vectors", "fitted.kernel_.parts.0.parameters.length_scale", [1.0] * 5, "length scales"),
         ("process, vectors", "fitted.kernel_.parts.0.parameters.length_scale", 0.0, "length_scale"),
         ("process, vectors", "fitted.kernel_.parts.1.exponent", "2", "exponent"),
+        ("process, vectors", "fitted.kernel_.parts.1.exponent", [None, []], "exponent"),
         ("fast classifier", "fitted.members_", [], "members_"),
         ("fast classifier", "fitted.members_.0.view.name", "evil", "view"),
         ("fast classifier", "fitted.members_.0.view.block", 0, "block"),

@@ -507,7 +507,7 @@ class TestWhatIsRefused:
             (datetime.date(2020, 1, 1), "type date"),
             (np.datetime64("2020-01-01"), "datetime64"),
             (np.timedelta64(1, "s"), "timedelta64"),
-            (np.timedelta64(1), "timedelta64"),
+            (np.timedelta64(1, "ns"), "timedelta64"),  # whose item() is an integer
             ({}, "type dict"),
             (Decimal("sNaN"), "type Decimal"),
         ],

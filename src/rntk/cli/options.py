@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,8 +62,9 @@ def load_model(path: Path) -> Any:
 def check_target(path: Path, force: bool, inputs: tuple[Path, ...] = ()) -> None:
     """Refuse a file that can't be written: better now than after the work."""
     try:
-        path.exists()
-    except OSError as error:  # a name too long, say
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+            path.stat()
+    except OSError as error:  # a name too long, say, about which exists() is silent from Python 3.14 on
         refuse(f"--out {path} can't be written: {error.strerror or error}")
     if path.is_dir():
         refuse(f"--out {path} is a folder; give the name of a file in it")

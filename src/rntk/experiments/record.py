@@ -30,6 +30,9 @@ class Record:
 
 def _restore(value: Any, hint: Any) -> Any:
     kind = get_origin(hint)
+    if hasattr(kind, "__value__"):  # a named alias (PEP 695), as NDArray is from NumPy 2.5 on
+        hint = kind.__value__[get_args(hint)]
+        kind = get_origin(hint)
     if kind is np.ndarray:
         (dtype,) = get_args(get_args(hint)[1])
         return np.array(value, dtype=dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -29,6 +30,8 @@ _ENCODE = "save it as UTF-8 text"
 def find_file(path: Path) -> None:
     """Raise unless there is a regular file at the path, with a hint at what may have been meant."""
     try:
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+            path.stat()  # is_file() and the like keep other errors to themselves from Python 3.14 on
         if path.is_file():
             return
         if path.is_dir():

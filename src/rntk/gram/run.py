@@ -213,6 +213,8 @@ def _follow(link: Path) -> Path:
     """Where a link leads; what lies there must be named alike, since the name says what it is."""
     try:
         target = link.resolve()
+        if target.is_symlink():  # one of a circle of links; Python up to 3.12 says so itself
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     except (OSError, RuntimeError) as error:
         raise GramStoreError(f"out={str(link)!r} is a link that leads nowhere: {error}") from None
     if target.suffix != link.suffix:

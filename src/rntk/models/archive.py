@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import uuid
 import zipfile
 from collections.abc import Mapping
@@ -117,10 +118,12 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """The document and the arrays of a file whose seal, names, sizes and digests are right."""
     try:
         # Asked first: opening a pipe would wait for whoever writes to it.
-        if not path.exists():
-            raise DefectError("there is no such file")
-        if not path.is_file():
-            raise DefectError("it is a folder" if path.is_dir() else "it is not a regular file")
+        try:
+            mode = path.stat().st_mode
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            raise DefectError("there is no such file") from None
+        if not stat.S_ISREG(mode):
+            raise DefectError("it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
         with path.open("rb") as stream:
             size = _check_seal(stream)
             try:

@@ -171,7 +171,10 @@ def _check_network(kernel: Any) -> None:
 
 def _check(kind: str, name: str, value: Any, where: str) -> None:
     """One parameter of a kernel of vectors."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of unequal lengths
+        array = np.asarray(None)
     fine = array.dtype.kind in "fiu" and (array.ndim == 0 or (kind == "scale" and array.ndim == 1 and array.size > 0))
     if kind == "flag":
         fine = isinstance(value, bool | np.bool_)
