@@ -1,8 +1,7 @@
 """The fused engine against the reference engine: two routes to the same numbers that share no arithmetic.
 
-Settings are drawn from the whole product with a fixed seed. The reference works on raw covariances and takes
-arccos of correlations, which costs it digits where two *different* steps are almost parallel; inputs are random
-and have two channels or a bias, so that this does not happen.
+Settings are drawn from the whole product with a fixed seed. The battery (`test_battery`) has the hard pairs; here are
+all readouts, both directions, tied and untied weights, both parameterisations.
 """
 
 from __future__ import annotations

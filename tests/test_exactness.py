@@ -18,10 +18,11 @@ from sklearn.gaussian_process.kernels import WhiteKernel
 
 from oracles import duals, high_precision
 from rntk import NTK, RNTK, HermiteAccuracyWarning, input_gradient
-from rntk.activations import NAMED
+from rntk.activations import NAMED, HermiteActivation, balls
 from rntk.errors import ActivationError
 
 DUALS = {"erf": duals.erf_dual, "sin": duals.sin_dual, "gelu": duals.gelu_dual, "relu": duals.relu_dual}
+ENGINES = ("fused", "reference", "array")
 CHAOTIC = {"erf": 2.0, "sin": 1.9, "gelu": 2.0}
 
 
@@ -90,24 +91,76 @@ def test_a_fit_that_starts_in_chaos_finds_the_optimum_of_differences():
 
 
 @pytest.mark.parametrize("x, y", [(1e3, -1.5e3), (1e4, -1.5e4), (1e6, -1.5e6), (1e7, -1.5e7), (1e8, -1.5e8)])
-def test_large_inputs_of_opposite_sign(x, y):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_large_inputs_of_opposite_sign(x, y, engine):
     """1 + r is a sum of non-negative terms, as 1 - r is."""
     true = high_precision.erf_rntk([x], [y], math.sqrt(2), 1, 0)[0]
-    assert relative(RNTK("erf")([[x]], [[y]])[0, 0], true) < 1e-13
-    assert relative(NTK("erf", sigma_w=1.0)([[x]], [[y]])[0, 0], true) < 1e-13
+    assert relative(RNTK("erf", engine=engine)([[x]], [[y]])[0, 0], true) < 1e-13
+    assert relative(NTK("erf", sigma_w=1.0, engine=engine)([[x]], [[y]])[0, 0], true) < 1e-13
 
 
 @pytest.mark.parametrize("distance", [0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-3])
 @pytest.mark.parametrize("sign", [1, -1], ids=["near", "opposite"])
 @pytest.mark.parametrize("activation", CHAOTIC)
-def test_two_hundred_steps_of_chaos(activation, sign, distance):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_hundred_steps_of_chaos(activation, sign, distance, engine):
     x, noise = np.random.default_rng(0).normal(size=(2, 200))
     y = sign * (x + distance * noise)
     sigma_w = CHAOTIC[activation]
     ntk, nngp = high_precision.rntk(DUALS[activation], x, y, sigma_w, 1, 0)
-    got = RNTK(activation, sigma_w=sigma_w).both([x], [y])
+    got = RNTK(activation, sigma_w=sigma_w, engine=engine).both([x], [y])
     assert relative(got.ntk[0, 0], ntk) < 1e-11
     assert relative(got.nngp[0, 0], nngp) < 1e-11
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("scale, steps", [(1.0, 300), (5.0, 1), (30.0, 1), (100.0, 3)])
+def test_gelu_at_any_scale(scale, steps, engine):
+    """As an expansion it was off by 7 % at 300 steps, and by 4 % at inputs of 100 in the reference engine."""
+    x, y = scale * np.random.default_rng(0).normal(size=(2, steps))
+    K = RNTK("gelu", engine=engine)([x, y])
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        ntk, _ = high_precision.rntk(duals.gelu_dual, (x, y)[i], (x, y)[j], math.sqrt(2), 1, 0)
+        assert relative(K[i, j], ntk) < 1e-12
+
+
+@pytest.mark.parametrize("engine", ["fused", "array"])
+def test_gelu_of_parallel_sides_of_very_different_size(engine):
+    """1 - V̂(1) at huge variances: rounding of R - R' would be seen through a square root in the next layer."""
+    X = [[[0.5 * 10.0**k, 1.2 * 10.0**k]] for k in (0, 3, 9, 20, 60, 100, 140)]
+    options = {"depth": 3, "sigma_b": 0.3, "sigma_h": 0.5, "normalize": True}
+    expected = RNTK("gelu", engine="reference", **options)(X)
+    np.testing.assert_allclose(RNTK("gelu", engine=engine, **options)(X), expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("activation, scale", [("relu", 1e-100), ("sin", 1e-8), ("sin", 1e-6), ("erf", 1e7)])
+def test_the_reference_engine_at_small_and_large_scales(activation, scale):
+    """Where products of variances underflowed, or their difference was rounding."""
+    X = scale * np.random.default_rng(0).normal(size=(4, 6))
+    K = RNTK(activation, engine="reference")(X)
+    for i, j in np.ndindex(4, 4):
+        ntk, _ = high_precision.rntk(DUALS[activation], X[i], X[j], math.sqrt(2), 1, 0)
+        assert relative(K[i, j], ntk) < 1e-15
+
+
+@pytest.mark.parametrize("readout", ["last", "mean"])
+@pytest.mark.parametrize("engine", ["fused", "array"])
+@pytest.mark.parametrize("activation", ["erf", "sin", "gelu", "relu"])
+def test_steps_without_variance_are_close_to_nothing(activation, engine, readout):
+    """Zeros at the beginning: a state that only one side has is no small change of the other's."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(8, 2))
+    silent, late = x.copy(), x.copy()
+    silent[:4] = 0
+    late[4:] = 0
+    X = [x, silent, late, np.zeros((8, 2)), (1 + 1e-10) * x, np.concatenate([np.zeros((2, 2)), x]), 1e-7 * x, -silent]
+    options = {"sigma_w": 2.5, "sigma_u": 0.8, "depth": 2, "readout": readout}
+    for bias in (0.0, [0.1, 0.0], [0.0, 0.1]):
+        expected = RNTK(activation, sigma_b=bias, engine="reference", **options)(X)
+        most = np.maximum(np.sqrt(np.outer(np.diag(expected), np.diag(expected))), 1e-290)
+        got = RNTK(activation, sigma_b=bias, engine=engine, **options)
+        assert (np.abs(got(X) - expected) / most).max() < 1e-12
+        assert (np.abs(got(X[:3], X[3:]) - expected[:3, 3:]) / most[:3, 3:]).max() < 1e-12
 
 
 def test_one_side_longer_than_the_other_by_a_thousand_steps_of_chaos():
@@ -120,13 +173,17 @@ def test_one_side_longer_than_the_other_by_a_thousand_steps_of_chaos():
     assert kernel(long, short)[0, 0] == pytest.approx(together[0, 1], rel=1e-12)
 
 
-@pytest.mark.parametrize("activation", ["erf", "sin", "gelu", "tanh", "relu"])
-def test_inputs_whose_squares_no_float_can_hold(activation):
+@pytest.mark.parametrize(
+    "activation, engine",
+    [(activation, engine) for activation in ("erf", "sin", "gelu", "relu") for engine in ENGINES] + [("tanh", "fused")],
+)
+def test_inputs_whose_squares_no_float_can_hold(activation, engine):
     """At 1e-160 every activation is linear, and the kernel, below 1e-300, has as many digits as such numbers have."""
     x = np.random.default_rng(0).normal(size=(2, 5))
-    K, tiny = RNTK(activation)(1e-100 * x), RNTK(activation)(1e-160 * x)
+    kernel = RNTK(activation, engine=engine)
+    K, tiny = kernel(1e-100 * x), kernel(1e-160 * x)
     np.testing.assert_allclose(tiny, K * 1e-120, rtol=0, atol=2e-323)
-    normalised = RNTK(activation, normalize=True)
+    normalised = RNTK(activation, normalize=True, engine=engine)
     np.testing.assert_allclose(normalised(1e-160 * x), normalised(1e-100 * x), rtol=1e-12)
 
 
@@ -148,6 +205,86 @@ def test_gradients_by_inputs_of_near_duplicates(distance, steps):
             assert relative(got[t], (ends[0] - ends[1]) / (2 * h)) < 1e-10
 
 
+@pytest.mark.parametrize("activation", ["identity", "relu", "abs", "erf", "sin", "gelu", "tanh", "sigmoid"])
+@pytest.mark.parametrize("readout, depth", [("last", 1), ("mean", 2)])
+def test_gradients_by_inputs_where_a_bias_outweighs_them(activation, readout, depth):
+    """Inputs of opposite sign in pairs that are positively correlated, and the other way round."""
+    kernel = RNTK(activation, sigma_b=0.95, readout=readout, depth=depth)
+    for x, y in (([1.0], [-0.9]), ([1.0, 0.8], [-0.9, -0.7]), ([-1.1, 0.6, 1.0], [0.4, -0.5, -0.9])):
+        for t, got in enumerate(input_gradient(kernel, x, y)):
+
+            def moved(distance, x=x, y=y, t=t):
+                return kernel([[*x[:t], x[t] + distance, *x[t + 1 :]]], [y])[0, 0]
+
+            assert got == pytest.approx(sixth_order(moved, 1e-3), rel=1e-7, abs=1e-9)
+
+
+# -- the reference engine knows its error ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phi", [NAMED[name] for name in ("relu", "abs", "identity", "erf", "sin", "gelu")], ids=str)
+def test_balls_hold_the_truth(phi):
+    """What few bits say of V and V' must hold what many bits say."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        q1, q2, c = 10 ** rng.uniform(-4, 4), 10 ** rng.uniform(-4, 4), 1 - 10 ** rng.uniform(-12, 0.3)
+        found = []
+        for bits in (64, 512):
+            with balls.precision(bits):
+                left, right = balls.ball(q1), balls.ball(q2)
+                found.append(phi.textbook(left, right, (left * right).sqrt() * c))
+        with balls.precision(512):
+            assert all(few.overlaps(many) for few, many in zip(*found, strict=True))
+
+
+def test_balls_of_a_function_with_a_kink_hold_the_truth():
+    """|z - m| has coefficients in closed form; its kink lies within a panel of the quadrature."""
+    m, c = 0.7, 0.5
+    shifted = HermiteActivation("shifted", lambda z: np.abs(z - m), lambda z: np.sign(z - m))
+    density, below = math.exp(-m * m / 2) / math.sqrt(2 * math.pi), 0.5 * math.erfc(-m / math.sqrt(2))
+    he = [1.0, m]
+    for k in range(1, 4000):
+        he.append((m * he[k] - math.sqrt(k) * he[k - 1]) / math.sqrt(k + 1))
+    # E[φ' he_k] = 2 p(m) he_{k-1}(m)/√k, and a_{k+1} = E[φ' he_k]/√(k+1).
+    slopes = [1 - 2 * below, *(2 * density * he[k - 1] / math.sqrt(k) for k in range(1, 4000))]
+    values = [2 * density + m * (2 * below - 1), *(slopes[k - 1] / math.sqrt(k) for k in range(1, 4000))]
+    truth = [sum(a * a * c**k for k, a in enumerate(part)) for part in (values, slopes)]
+    with balls.precision(128):
+        side = shifted.textbook_side(balls.ball(1))
+        found = shifted.textbook(side, side, balls.ball(c))
+    for got, true in zip(found, truth, strict=True):
+        assert abs(balls.to_float(got) - true) <= balls.to_float(got.rad()) + 1e-14
+        assert balls.to_float(got.rad()) < 0.1
+    with pytest.warns(HermiteAccuracyWarning, match="is known to"):
+        RNTK(shifted, engine="reference")([[1.0, 2.0]], [[0.5, -1.0]])
+
+
+def test_derivatives_of_the_reference_engine_at_a_thousand_steps():
+    """An impulse through a linear network: K = 2 T-th power of σ_w, whose logarithm moves by 2 (T - 1)."""
+    x = np.zeros(1000)
+    x[0] = 1.0
+    kernel = RNTK("identity", sigma_w=1.3, sigma_u=0.7, sigma_v_bounds="fixed", engine="reference", normalize=False)
+    K, gradient = kernel([x], eval_gradient=True)
+    names = [each.name for each in kernel.hyperparameters if not each.fixed]
+    assert gradient[0, 0, names.index("sigma_w")] == pytest.approx(2 * 999 * K[0, 0], rel=4e-16)
+    assert gradient[0, 0, names.index("sigma_u")] == pytest.approx(2 * K[0, 0], rel=4e-16)
+
+
+def test_expectations_that_are_not_known_are_not_given():
+    with pytest.raises(ActivationError, match="don't tell"):
+        NAMED["tanh"].dual(1e6, 1e6, 999999.0)
+
+
+def test_radii_of_variances_reach_functions_of_floats():
+    """A variance known to 1e-3 leaves φ² as open for a function of floats as for one of balls."""
+    plain = HermiteActivation("plain", np.tanh, symmetry="odd")
+    with balls.precision(128):
+        radii = [
+            balls.to_float(phi.textbook_side(balls.ball(1, 1e-3)).values.square.rad()) for phi in (plain, NAMED["tanh"])
+        ]
+    assert radii[0] == pytest.approx(radii[1], rel=0.3)
+
+
 # -- functions that can't be activations --------------------------------------------------------------------------
 
 
@@ -157,10 +294,25 @@ def test_a_jump_has_no_tangent_kernel(jumping):
         RNTK(jumping)([[1.0, 2.0]])
 
 
+@pytest.mark.parametrize("root", [lambda z: np.sqrt(np.abs(z)), lambda z: np.cbrt(z - 0.7)], ids=["root", "cube root"])
+def test_a_derivative_that_is_not_square_integrable_has_no_tangent_kernel(root):
+    with pytest.raises(ActivationError, match=r"is as steep as a square root at z = .*no tangent kernel"):
+        RNTK(root)([[1.0, 2.0]])
+
+
 def test_steep_and_bent_functions_are_not_jumps():
-    for function in (lambda z: np.tanh(50 * z), np.abs, lambda z: np.maximum(z, 0.0)):
+    for function in (lambda z: np.tanh(5 * z), np.abs, lambda z: np.maximum(z, 0.0)):
         with pytest.warns(HermiteAccuracyWarning):
             RNTK(function)([[1.0, 2.0]])
+    RNTK(lambda z: 1e6 + np.tanh(z))  # rounding of large values is no jump either
+    HermiteActivation("steep", lambda z: np.tanh(50 * z))
+    HermiteActivation("power", lambda z: np.abs(z) ** 0.6)  # its derivative is square-integrable, if barely
+
+
+def test_expansions_that_resolve_nothing_are_refused():
+    for function in (lambda z: np.tanh(50 * z), "tanh"):
+        with pytest.raises(ActivationError, match=r"is off by up to .* no result\. Scale the inputs down"):
+            RNTK(function)([[100.0, 200.0]])
 
 
 def test_an_activation_that_is_not_finite_is_named():

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.kernel_ridge import KernelRidge
+from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
 from refusals import assert_one_line_refusal
@@ -253,10 +254,11 @@ def test_a_redraw_of_a_hundred_sequences_of_three_hundred_steps_is_live(chosen: 
     data = Study.of("hundred", as_batch(rng.standard_normal((100, 300))), np.arange(100) % 2)
     picture(data, chosen, n_jobs=1)  # compiles
     taken = []
-    for _ in range(3):
-        begin = time.process_time()
-        picture(data, chosen, n_jobs=1)
-        taken.append(time.process_time() - begin)
+    with threadpool_limits(1):  # where cores are taken, a second thread of BLAS waits busily, and that counts too
+        for _ in range(3):
+            begin = time.process_time()
+            picture(data, chosen, n_jobs=1)
+            taken.append(time.process_time() - begin)
     assert min(taken) < (0.2 if chosen == Settings() else 0.4)
 
 

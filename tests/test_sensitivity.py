@@ -69,7 +69,7 @@ def test_gradients_match_differences_of_the_reference_engine(activation, options
 
 @pytest.mark.parametrize(("options", "depth"), list(zip(OPTIONS[:6], cycle((1, 2)), strict=False)))
 def test_expansions_match_differences_of_the_fused_engine(options, depth):
-    # The reference engine would integrate in two dimensions for every entry; the fused one is checked against it.
+    # The reference engine would take minutes; the fused one is checked against it.
     rng = np.random.default_rng(6)
     X = ragged(rng, (3, 4, 2))
     kernel = RNTK("tanh", **SETTINGS | {"depth": depth} | options)
@@ -430,3 +430,9 @@ def test_join_keeps_both_batches_in_double_precision():
     both = join(as_batch(np.ones((2, 3), dtype=np.float32)), as_batch(np.zeros((1, 2))))
     assert both.dtype == np.float64
     np.testing.assert_array_equal(both.lengths, [3, 3, 2])
+
+
+def test_suggest_passes_over_settings_that_an_expansion_cannot_resolve():
+    X = 30 * np.random.default_rng(0).normal(size=(6, 10))
+    found = suggest(X, "tanh")
+    assert np.isfinite([getattr(found.kernel, name) for name in ("sigma_w", "sigma_u")]).all()

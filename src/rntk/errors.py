@@ -162,7 +162,8 @@ class KernelOverflowError(ArithmeticError):
 
 
 class ActivationError(ValueError):
-    """A function that can't be an activation: it isn't finite, or it jumps."""
+    """A function that can't be an activation, since it isn't finite or its derivative isn't square-integrable; or an
+    expansion that says nothing about the kernel at these variances."""
 
 
 class HermiteAccuracyWarning(UserWarning):
@@ -170,7 +171,7 @@ class HermiteAccuracyWarning(UserWarning):
 
     Attributes
     ----------
-    error : of one step through the activation, relative to the largest value there.
+    error : of one step through the activation, or of a kernel of the reference engine, relative to the largest value.
     """
 
     def __init__(self, message: str, error: float = float("nan")) -> None:

@@ -25,7 +25,7 @@ const found = (root) => [
   ...root.querySelectorAll(arguments[0]),
   ...[...root.querySelectorAll("*")].filter((each) => each.shadowRoot).flatMap((each) => found(each.shadowRoot)),
 ];
-return found(document);
+return found(document).filter((each) => arguments[1] === null || each.innerText.trim() === arguments[1]);
 """
 PATIENCE = 60.0
 
@@ -37,8 +37,11 @@ class Explorer:
         self.process, self.address, self.driver = process, address, driver
 
     def find(self, selector: str, text: str | None = None) -> list:
-        """Elements anywhere on the page, in the order of the page."""
-        return [each for each in self.driver.execute_script(FIND, selector) if text is None or each.text == text]
+        """Elements anywhere on the page, in the order of the page.
+
+        Texts are read in the page: Bokeh may draw a button anew at any moment, and then there is nothing left to ask.
+        """
+        return self.driver.execute_script(FIND, selector, text)
 
     def model(self, name: str, attribute: str = "text"):
         """What the page in the browser has, not what the server believes."""

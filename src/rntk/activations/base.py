@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ActivationError, HermiteAccuracyWarning
+from . import balls
+
 Array = NDArray[Any]
+
+#: Doubts up to this, relative to the largest value, go without a word; those beyond `LARGEST_DOUBT` are no result.
+SMALL_DOUBT, LARGEST_DOUBT = 1e-9, 0.1
 
 
 class Moments(NamedTuple):
@@ -48,9 +56,10 @@ class Activation(ABC):
 
         V = E[φ(z₁) φ(z₂)],    V' = E[φ'(z₁) φ'(z₂)] = ∂V/∂s.
 
-    Two descriptions of the same expectations live side by side and share no arithmetic: `dual` is the
-    textbook formula for the reference engine; `moments`, `marks` and `lanes` are the unit-vector form for
-    the fused engine. To add an activation, write one subclass (or one `HermiteActivation`) in one file.
+    Two descriptions of the same expectations live side by side and share no arithmetic: `textbook` is the
+    printed formula, in ball arithmetic, for the reference engine; `moments`, `marks` and `lanes` are the
+    unit-vector form for the fused engine. To add an activation, write one subclass (or one `HermiteActivation`)
+    in one file.
     """
 
     #: Name by which users ask for it.
@@ -59,6 +68,10 @@ class Activation(ABC):
     homogeneous: bool = False
     #: True if φ(-z) = -φ(z): then opposite sides are to each other as equal ones, but for the sign of V.
     odd: bool = False
+    #: Accuracy of its textbook form, relative to the largest value: zero for closed forms, whatever bits it takes.
+    accuracy: float = 0.0
+    #: Bits of ball arithmetic that the textbook form makes use of.
+    most_bits: int = balls.BITS[-1]
     #: Variances beyond it are refused, unless φ is homogeneous.
     largest_variance: float = 4e307
 
@@ -70,9 +83,60 @@ class Activation(ABC):
     def derivative(self, z: Array) -> Array:
         """φ'(z), elementwise."""
 
+    def textbook_side(self, q: Any) -> Any:
+        """What `textbook` wants to know of a variance: the variance, unless there is more to prepare."""
+        return q
+
     @abstractmethod
-    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
-        """(V, V') for variances `q1`, `q2` and covariance `s` (broadcast together)."""
+    def textbook(self, left: Any, right: Any, s: Any, *, same: bool = False) -> tuple[Any, Any]:
+        """(V, V') for two prepared variances and a covariance, all of them balls (`rntk.activations.balls`).
+
+        `same` says that all three are one variance: not only equal, but the same unknown number.
+        """
+
+    def settled(self, compute: Callable[[], list[tuple[Any, Any]]]) -> list[Any]:
+        """The results of `compute`, pairs of a ball and what it may be at most, with as many bits as they need.
+
+        A warning says how well they are known where that is not to nine digits, an error where it is not to one.
+        """
+        for bits in balls.BITS:
+            with balls.precision(bits):
+                found = compute()
+                doubt = max((balls.doubt(value, most) for value, most in found), default=0.0)
+            if doubt <= self.accuracy or bits >= self.most_bits:
+                break
+        if not doubt <= LARGEST_DOUBT:
+            raise ActivationError(
+                f"{bits} bits don't tell this kernel of {self.name} to one digit. Take smaller sigmas or inputs, or an "
+                'activation with a closed form, or engine="fused"'
+            )
+        if doubt > SMALL_DOUBT:
+            text = f"the kernel of {self.name} is known to {doubt:.1e} of the largest value it may have, and no better"
+            warnings.warn(HermiteAccuracyWarning(text, doubt), stacklevel=2)
+        return [value for value, _ in found]
+
+    def dual(self, q1: Any, q2: Any, s: Any) -> tuple[Array, Array]:
+        """(V, V') for variances `q1`, `q2` and covariance `s` (broadcast together), by `textbook`.
+
+        One number at a time: for reading and for checks. Needs python-flint.
+        """
+        shape = np.broadcast_shapes(*map(np.shape, (q1, q2, s)))
+        numbers = zip(*map(np.ravel, np.broadcast_arrays(q1, q2, s)), strict=True)
+        pairs = [self._dual(*map(float, each)) for each in numbers]
+        V, V_dot = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+        return V.reshape(shape), V_dot.reshape(shape)
+
+    def _dual(self, q1: float, q2: float, s: float) -> tuple[float, float]:
+        def compute() -> list[tuple[Any, Any]]:
+            left, right = ((q := balls.ball(value), self.textbook_side(q)) for value in (q1, q2))
+            # A covariance that only rounding made larger than both variances allow is theirs.
+            most = balls.ball(q1) if q1 == q2 else (left[0] * right[0]).sqrt()
+            both = self.textbook(left[1], right[1], max(min(balls.ball(s), most), -most))
+            own = [self.textbook(side, side, q, same=True) for q, side in (left, right)]
+            return [(value, (a * b).sqrt()) for value, a, b in zip(both, *own, strict=True)]
+
+        V, V_dot = self.settled(compute)
+        return balls.to_float(V), balls.to_float(V_dot)
 
     def square(self, q: Array) -> Array:
         """ψ² = V(q, q, q) for every variance in `q`."""

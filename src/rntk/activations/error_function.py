@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from ..compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
+from . import balls
 from .arc import arcsin_excess
 from .base import Activation, Array, Lanes, Moments, common_marks, ratio
 from .signatures import FARTHEST, forward_signature, partials_signature
@@ -32,10 +33,9 @@ class ErrorFunction(Activation):
     def derivative(self, z: Array) -> Array:
         return np.asarray(2 / np.sqrt(np.pi) * np.exp(-np.square(z)))
 
-    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
-        product = (1 + 2 * q1) * (1 + 2 * q2)
-        value = 2 / np.pi * np.arcsin(np.clip(2 * s / np.sqrt(product), -1.0, 1.0))
-        return value, 4 / np.pi / np.sqrt(product - 4 * s * s)
+    def textbook(self, left: Any, right: Any, s: Any, *, same: bool = False) -> tuple[Any, Any]:
+        pi, product = balls.pi(), (1 + 2 * left) * (1 + 2 * right)
+        return 2 / pi * (2 * s / product.sqrt()).asin(), 4 / pi / (product - 4 * s * s).sqrt()
 
     def moments(self, q: Array) -> Moments:
         # arcsin(2q/(1+2q)) = arctan(2q/√(1+4q)) and q V'(q,q,q) = 4q/(π√(1+4q)): nothing cancels.

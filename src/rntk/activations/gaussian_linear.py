@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from ..compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
+from . import balls
 from .arc import arccos_near, arcsin_excess
 from .base import Activation, Array, Lanes, Moments, common_marks, inverse_root
 from .signatures import forward_signature, partials_signature
@@ -31,13 +32,16 @@ class GaussianLinear(Activation):
     def derivative(self, z: Array) -> Array:
         return np.asarray(special.ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
 
-    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
-        a1, a2 = 1 + q1, 1 + q2
-        determinant = a1 * a2 - s * s
-        density = 1 / (2 * np.pi * np.sqrt(determinant))
-        both = 1 / 4 + np.arcsin(np.clip(s / np.sqrt(a1 * a2), -1.0, 1.0)) / (2 * np.pi)
-        value = s * both + density * (q1 * q2 + s * s * (1 / a1 + 1 / a2 - 1))
-        return value, both + s * density * (1 / a1 + 1 / a2 + 1 / determinant)
+    def textbook(self, left: Any, right: Any, s: Any, *, same: bool = False) -> tuple[Any, Any]:
+        pi, over = balls.pi(), 1 / (1 + left) + 1 / (1 + right)
+        # A variance with itself: exactly zero, where a difference of huge numbers would cost their size in digits.
+        across = balls.ball(0) if same else left * right - s * s
+        determinant = 1 + left + right + across
+        root = determinant.sqrt()
+        both = balls.ball(1) / 4 + balls.flint().arb.atan2(s, root) / (2 * pi)  # arcsin s/√((1+q)(1+q'))
+        return s * both + (across + s * s * over) / (2 * pi * root), both + s * (over + 1 / determinant) / (
+            2 * pi * root
+        )
 
     def moments(self, q: Array) -> Moments:
         _, share, b, deficit = self._sides(q)
@@ -87,6 +91,12 @@ class GaussianLinear(Activation):
 
 
 @part_of_loop
+def _apart(R: float, half: float, R2: float, half2: float) -> float:
+    """R - R'. R² is 1 - 1/(1+q): where both are close to one, their difference is that of the small parts."""
+    return 2.0 * (half2 - half) / max(R + R2, TINY) if half + half2 < 0.25 else R - R2
+
+
+@part_of_loop
 def _pair(
     d: float, gap: float, R: float, half: float, lost: float, root: float, over: float, norm: float,
     rise: float, spread: float,
@@ -98,7 +108,7 @@ def _pair(
     """
     N, both = R * R2, norm * norm2
     v = abs(d)
-    difference = R - R2
+    difference = _apart(R, half, R2, half2)
     sigma = 2.0 * (half + half2)  # 1/(1+q) + 1/(1+q')
     short = 0.5 * difference * difference + (half + half2)  # 1 - N, a sum of non-negative terms
     size = N * (1.0 - v)  # |r|
@@ -172,7 +182,7 @@ def _partials(
             both, N = left[7, i] * right[7, k] / (4 * math.pi), left[2, i] * right[2, k]
             deficit, square, rise, rise2 = A * A, r * r, left[8, i], right[8, k]
             ratio, ratio2 = b / deficit, b2 / deficit
-            difference = left[2, i] - right[2, k]
+            difference = _apart(left[2, i], left[3, i], right[2, k], right[3, k])
             short = 0.5 * difference * difference + 0.5 * (b + b2)
             rim = short * (1.0 + N)  # 1 - N²
             B = math.sqrt(rim)

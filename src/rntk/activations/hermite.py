@@ -21,6 +21,7 @@ from scipy import special
 
 from ..compiled import compile_pointer, inlined, wide_vectors
 from ..errors import ActivationError, HermiteAccuracyWarning
+from . import balls, expansion
 from .base import Activation, Array, Lanes, Moments, common_marks, ratio
 from .signatures import FARTHEST, forward_signature, partials_signature
 
@@ -31,8 +32,12 @@ ORDERS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: How far above the tolerance an estimate may lie before a warning says so: the estimate is for c = 1, where the
 #: series converges slowest, and most pairs are far from there.
 TOLERATED = 1e5
+#: Estimates beyond this are refused.
+LARGEST_ERROR = 0.5
 #: A remainder below this is rounding of some hundred terms.
 ROUNDING = 1e-14
+#: Step of the differences that stand in for a derivative, relative to z where that is large.
+DIFFERENCE = 2e-3
 #: Sequence steps whose coefficients are computed at once: bounds memory, changes no number.
 CHUNK = 2048
 #: Marks before the coefficients: q, 1/√q, and how fast the unit vector of coefficients turns along log q.
@@ -100,6 +105,7 @@ class HermiteActivation(Activation):
         step differentiates the expansion, not φ.
     symmetry : "odd" if φ(-z) = -φ(z) for every z, zero included, "even" if φ(-z) = φ(z): half the work. Taken on
         trust, so None unless you are sure.
+    exact : φ and φ' of lists of python-flint's `arb`; without it the reference engine knows them to sixteen digits.
 
     Examples
     --------
@@ -111,6 +117,7 @@ class HermiteActivation(Activation):
     """
 
     largest_variance = 1e60
+    accuracy, most_bits = 1e-11, 256
 
     def __init__(
         self,
@@ -118,6 +125,7 @@ class HermiteActivation(Activation):
         function: Callable[[Array], Array],
         derivative: Callable[[Array], Array] | None = None,
         symmetry: str | None = None,
+        exact: expansion.Function | None = None,
     ) -> None:
         if symmetry not in PARITIES:
             raise ValueError(f'symmetry must be "odd", "even" or None, not {symmetry!r}')
@@ -125,11 +133,12 @@ class HermiteActivation(Activation):
         self.function = function
         self.known_derivative = derivative
         self.symmetry = symmetry
-        jump = _find_jump(self)
-        if jump is not None:
+        self.exact = exact
+        fault = _find_fault(self)
+        if fault is not None:
             raise ActivationError(
-                f"activation {name} jumps at z = {jump:.6g}: its derivative is not square-integrable, so the network "
-                "has no tangent kernel. Take a steep function without a jump, such as erf or tanh"
+                f"activation {name} {fault}: its derivative is not square-integrable, so the network has no tangent "
+                "kernel. Take a steep function that has a derivative, such as erf or tanh"
             )
 
     def __call__(self, z: Array) -> Array:
@@ -152,23 +161,37 @@ class HermiteActivation(Activation):
         z = np.asarray(z, dtype=np.float64)
         if self.known_derivative is not None:
             return np.asarray(self.known_derivative(z), dtype=np.float64)
-        h = 2e-3 * np.maximum(1.0, np.abs(z))
+        return self._difference(z, DIFFERENCE)
+
+    def _difference(self, z: Array, step: float) -> Array:
+        h = step * np.maximum(1.0, np.abs(z))
         pairs = zip((1, 2, 3), (45, -9, 1), strict=True)
         return np.asarray(sum(c * (self(z + i * h) - self(z - i * h)) for i, c in pairs) / (60 * h))
 
-    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
-        q1, q2, s = np.broadcast_arrays(q1, q2, s)
-        z, weight = gaussian_rule()
-        inner = np.abs(z) < 9  # the density beyond is 1e-18
-        z, weight = z[inner], weight[inner]
-        value, slope = np.empty(s.shape), np.empty(s.shape)
-        for i in np.ndindex(s.shape):
-            a, b = np.sqrt(q1[i]), np.sqrt(q2[i])
-            c = np.clip(s[i] / (a * b), -1.0, 1.0) if a * b > 0 else 0.0
-            second = b * (c * z[:, None] + np.sqrt(1 - c * c) * z)
-            value[i] = (weight * self(a * z)) @ self(second) @ weight
-            slope[i] = (weight * self.derivative(a * z)) @ self.derivative(second) @ weight
-        return value, slope
+    def textbook_side(self, q: Any) -> expansion.Side:
+        return expansion.expand(self.exact or self._in_floats, q)
+
+    def textbook(self, left: expansion.Side, right: expansion.Side, s: Any, *, same: bool = False) -> tuple[Any, Any]:
+        return (left.values.square, left.slopes.square) if same else expansion.expectations(left, right, s)
+
+    def _in_floats(self, points: list[Any]) -> tuple[list[Any], list[Any]]:
+        """φ and φ' at some balls, with radii for what float64 leaves open and for those of the points."""
+        z, off = (
+            np.array([balls.to_float(part) for part in parts])
+            for parts in zip(*((p.mid(), p.rad()) for p in points), strict=True)
+        )
+        off = off + 2.0**-52 * np.abs(z)
+        value, slope = self(z), self.derivative(z)
+        step = DIFFERENCE * np.maximum(1.0, np.abs(z))
+        curve = np.abs(self.derivative(z + step) - self.derivative(z - step)) / (2 * step)
+        slope_doubt = 2.0**-50 * np.abs(slope) + curve * off
+        if self.known_derivative is None:
+            slope_doubt += np.abs(slope - self._difference(z, 2 * DIFFERENCE))
+        value_doubt = 2.0**-52 * np.abs(value) + np.abs(slope) * off
+        return tuple(  # type: ignore[return-value]
+            [balls.ball(*each) for each in zip(map(float, middle), map(float, radius), strict=True)]
+            for middle, radius in ((value, value_doubt), (slope, slope_doubt))
+        )
 
     def square(self, q: Array) -> Array:
         z, weight = symmetric_rule(self._parity)
@@ -206,6 +229,12 @@ class HermiteActivation(Activation):
         least = (least - OWN_MARKS) // (2 if slopes else 1) - 1  # orders, without the remainder
         order, error = self._choose_order(q, moments, tolerance)
         order = max(order, step * least)
+        if error > LARGEST_ERROR:
+            raise ActivationError(
+                f"the Hermite expansion of {self.name} is off by up to {error:.1g} of the largest value, at order "
+                f"{order} and variance up to {q.max():.3g}: that is no result. Scale the inputs down, lower sigma_w or "
+                "sigma_u, or take an activation with a closed form: relu, leaky_relu, abs, erf, sin or gelu"
+            )
         if error > TOLERATED * tolerance:
             warnings.warn(
                 HermiteAccuracyWarning(
@@ -281,25 +310,36 @@ class HermiteActivation(Activation):
         return (self.name, self.function, self.symmetry)
 
 
-def _find_jump(function: Callable[[Array], Array]) -> float | None:
-    """Where a function has a jump, or None: the steepest intervals of a grid, halved until nothing is left of them."""
+def _find_fault(function: Callable[[Array], Array]) -> str | None:
+    """What is wrong with a function whose derivative doesn't look square-integrable, and where; else None.
+
+    Around the four steepest places in [-8, 8] ever shorter intervals are looked at. Across one of length h the integral
+    of φ'² is at least (rise)²/h, which falls with h for a function that has a derivative, stays for √|z| and grows for
+    a jump.
+    """
     grid = np.linspace(-8.0, 8.0, 1025) + 1e-3 / 3
     values = function(grid)
-    rise = np.abs(np.diff(values))
-    for i in np.argsort(rise)[-4:]:
-        low, high, left, right = grid[i], grid[i + 1], values[i], values[i + 1]
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            value = float(function(np.array([middle]))[0])
-            if abs(value - left) >= abs(right - value):
-                high, right = middle, value
-            else:
-                low, left = middle, value
-        if abs(right - left) > 1e-3 * max(rise[i], 1e-3 * np.abs(values).max()):
-            return float(high)
+    ranges = _ranges(values)
+    for i in np.argsort(ranges)[-4:]:
+        cell, middle, rise = grid[1] - grid[0], grid[i + 1], ranges[i]
+        start = ranges.max() ** 2 / cell
+        while cell > 1e-11:
+            # Twice the interval, in cells of half the size: what is steep may lie just beside it.
+            cell /= 2
+            z = middle + cell * np.arange(-4, 5)
+            spans = _ranges(function(z))
+            k = int(np.argmax(spans))
+            middle, rise = z[k + 1], spans[k]
+        # Below this a rise is rounding of the function's values.
+        if rise**2 / cell > 0.3 * start and rise > 1e-12 * np.abs(values).max():
+            return f"{'jumps' if rise > 0.1 * ranges.max() else 'is as steep as a square root'} at z = {middle:.6g}"
     return None
+
+
+def _ranges(values: Array) -> Array:
+    """Largest less smallest of every three neighbours."""
+    windows = np.lib.stride_tricks.sliding_window_view(values, 3)
+    return np.asarray(windows.max(axis=1) - windows.min(axis=1))
 
 
 def _remainder(energy: Array) -> tuple[Array, Array]:
@@ -481,5 +521,13 @@ def _tanh_derivative(z: Array) -> Array:
     return np.asarray(1 / np.square(np.cosh(np.clip(z, -350, 350))))
 
 
-tanh = HermiteActivation("tanh", np.tanh, _tanh_derivative, symmetry="odd")
-sigmoid = HermiteActivation("sigmoid", special.expit, _sigmoid_derivative)
+def _exact_tanh(points: list[Any]) -> tuple[list[Any], list[Any]]:
+    return [z.tanh() for z in points], [z.sech() ** 2 for z in points]
+
+
+def _exact_sigmoid(points: list[Any]) -> tuple[list[Any], list[Any]]:
+    return [((z / 2).tanh() + 1) / 2 for z in points], [(z / 2).sech() ** 2 / 4 for z in points]
+
+
+tanh = HermiteActivation("tanh", np.tanh, _tanh_derivative, symmetry="odd", exact=_exact_tanh)
+sigmoid = HermiteActivation("sigmoid", special.expit, _sigmoid_derivative, exact=_exact_sigmoid)

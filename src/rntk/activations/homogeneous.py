@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import compile_pointer, inlined, wide_vectors
+from . import balls
 from .arc import polynomial_a, polynomial_b
 from .base import Activation, Array, Lanes, Moments
 from .signatures import forward_signature, partials_signature
@@ -40,14 +41,17 @@ class Homogeneous(Activation):
         # At the kink the mean of both sides: what the Gaussian expectations see.
         return np.where(z > 0, 1.0, np.where(z < 0, self.a, (1 + self.a) / 2))
 
-    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
-        n = np.sqrt(q1 * q2)
-        c = np.clip(np.divide(s, n, out=np.zeros(np.broadcast(s, n).shape), where=n > 0), -1.0, 1.0)
-        theta = np.arccos(c)
-        relu = n / (2 * np.pi) * (np.sqrt(1 - c * c) + c * (np.pi - theta))
-        step = (np.pi - theta) / (2 * np.pi)
-        spread = (1 - self.a) ** 2
-        return spread * relu + self.a * s, spread * step + self.a
+    def textbook(self, left: Any, right: Any, s: Any, *, same: bool = False) -> tuple[Any, Any]:
+        n, pi = (left * right).sqrt(), balls.pi()
+        c = balls.correlation(s, n)
+        low, high = balls.ends(c)
+        # κ₁ rises by at most the change of c: a bound in which the two square roots that it is made of don't part.
+        middle = min(max(c.mid(), balls.ball(-1)), balls.ball(1))
+        sine = ((1 - middle) * (1 + middle)).sqrt()
+        kappa1 = (sine + middle * (pi - balls.arccos(middle))) / pi + balls.ball(0, c.rad())
+        kappa0 = 1 - balls.arccos(low).union(balls.arccos(high)) / pi  # rises with c
+        spread = (1 - balls.ball(self.a)) ** 2 / 2
+        return spread * n * kappa1 + self.a * s, spread * kappa0 + self.a
 
     def moments(self, q: Array) -> Moments:
         one = np.broadcast_to(1.0, q.shape)  # no memory: hot paths never read it

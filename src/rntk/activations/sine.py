@@ -31,9 +31,11 @@ class Sine(Activation):
     def derivative(self, z: Array) -> Array:
         return np.cos(z)
 
-    def dual(self, q1: Array, q2: Array, s: Array) -> tuple[Array, Array]:
-        mean = (q1 + q2) / 2
-        plus, minus = np.exp(s - mean), np.exp(-s - mean)
+    def textbook(self, left: Any, right: Any, s: Any, *, same: bool = False) -> tuple[Any, Any]:
+        mean = (left + right) / 2
+        if s.is_zero():
+            return s, (-mean).exp()
+        plus, minus = (s - mean).exp(), (-s - mean).exp()
         return (plus - minus) / 2, (plus + minus) / 2
 
     def moments(self, q: Array) -> Moments:

@@ -281,7 +281,8 @@ def _differ_by_rest(
     for k in range(a.size):
         # a² - a'² = (γ'² - γ² + b̂'² - b̂²)/f; a part's other side is itself less the gap, but for its sign.
         rest = fw * rho_gap[k] * (rho_gap[k] - 2.0 * rho[k]) + fb * bias_gap[k] * (bias_gap[k] - 2.0 * over[k])
-        large = fu * a[k] * a[k] > 0.5 and abs(rest) < 0.25
+        # Not where the other side points the other way: a bias or a state may outweigh what it brings.
+        large = fu * a[k] * a[k] > 0.5 and abs(rest) < 0.25 and a[k] * (a[k] - gap[k]) > 0.0
         size = abs(a[k])
         found = rest / (fu * (size + math.sqrt(max(size * size - rest / fu, 0.0)))) if large else 0.0
         gap[k] = (found if a[k] >= 0.0 else -found) if large else gap[k]

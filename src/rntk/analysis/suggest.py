@@ -13,7 +13,7 @@ from scipy import optimize
 
 from ..activations import Activation
 from ..checks import check_count
-from ..errors import HermiteAccuracyWarning, KernelOverflowError
+from ..errors import ActivationError, HermiteAccuracyWarning, KernelOverflowError
 from ..kernels import RNTK
 from ..plot import COLOURS
 from ..progress import progress_bar
@@ -240,7 +240,7 @@ class _Search:
                         with_scale=False,
                     )  # fmt: skip
                 value = misfit(curve.normalised, self.target, curve.count)
-            except KernelOverflowError:
+            except (ActivationError, KernelOverflowError):
                 value = np.inf
             self.seen[key] = value if np.isfinite(value) else np.inf
             self.advance(1)

@@ -20,8 +20,8 @@ from .sides import Side, make_side, power
 
 #: Working memory of a block. A device wants work for thousands of lanes at every call, a CPU wants to stay in cache.
 DEVICE_BYTES, CACHE_BYTES = 1 << 28, 1 << 24
-#: Arrays of pairs that live at once, beside two per layer.
-LIVE_ARRAYS = 12
+#: Arrays of pairs that live at once, beside three per layer.
+LIVE_ARRAYS = 24
 
 
 class Pair(NamedTuple):
@@ -93,7 +93,7 @@ class ArrayProblem:
         if memory is None:
             memory = DEVICE_BYTES if is_elsewhere(X.values) else CACHE_BYTES
         itemsize = 4 if precision == "float32" else 8
-        self._pairs = memory // (itemsize * (LIVE_ARRAYS + 2 * architecture.depth))
+        self._pairs = memory // (itemsize * (LIVE_ARRAYS + 3 * architecture.depth))
         self._rows, self._columns = _cut(X, self._pairs, self._tables), _cut(self.Y, self._pairs, self._tables)
 
     @property
@@ -271,8 +271,6 @@ class ArrayProblem:
     def _scaled(self, block: Any, rows: Panel, columns: Panel, root_x: Any, root_y: Any) -> Any:
         if self.normalize is not None:
             return block * root_x[:, None] * root_y[None, :]
-        if not self.network.dual.homogeneous:
-            return block
         return _raised(self.library.xp, block, rows.exponent[:, None] + columns.exponent[None, :])
 
     # -- assembly ---------------------------------------------------------------------------------------------

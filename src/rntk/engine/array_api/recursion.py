@@ -14,9 +14,14 @@ from typing import Any, NamedTuple
 
 from ...activations import Activation
 from ...architecture import Architecture
-from .duals import Dual, dual_of
+from .duals import Dual, dual_of, opposite
 from .libraries import Library, compiled
 from .sides import Layer, Side
+
+#: Distances (u and ℓ²/8 together) below which two sides are compared by what is carried, as in the fused engine.
+CLOSE = 1e-8
+#: Relative differences of variances beyond which they aren't close.
+LARGEST_CHANGE = 0.01
 
 EVERY = slice(None)
 #: Where the sequences of the left and of the right side go in an array of pairs; in tables the steps of the right side
@@ -51,10 +56,17 @@ class Network:
 
 
 class State(NamedTuple):
-    """What a step hands to the next: w and Q of every layer (23). Arrays in it are never written to."""
+    """What a step hands to the next, for every layer. Arrays in it are never written to.
+
+    Attributes
+    ----------
+    w, q : w, signed as distances are, and Q (23).
+    change : log ψ'²/ψ² of close pairs, NaN where it isn't known better than from either side (31a).
+    """
 
     w: list[Any]
     q: list[Any]
+    change: list[Any]
 
 
 @lru_cache(maxsize=256)
@@ -77,63 +89,155 @@ def advance(
     xp: Any, dual: Dual, standard: bool, left: list[Layer], right: list[Layer], before: State, keep: Any
 ) -> State:
     """One step of time through all layers; `keep` marks pairs of steps that share weights (16), None if all do."""
-    after = State([], [])
+    after = State([], [], [])
     for layer, (x, y) in enumerate(zip(left, right, strict=True)):
-        w, q = before.w[layer], before.q[layer]
-        gain = x.recurrent * y.recurrent
-        u = _square(x.recurrent - y.recurrent)
-        for a, b in zip(x.inputs, y.inputs, strict=True):
-            u += _square(a - b)
-        if x.bias is not None:
-            u += _square(x.bias - y.bias)
-        tangent = gain * q
-        gain *= w
+        flows = [Flow(x.recurrent, y.recurrent, before.w[layer], before.q[layer], before.change[layer])]
         if layer > 0:
-            u += _square(x.below - y.below)
-            lift = x.below * y.below
-            tangent += lift * after.q[-1]
-            lift *= after.w[-1]
-            gain += lift
-        u *= 0.5
-        u += gain
-        u = xp.clip(u, 0.0, 2.0)  # theory's bounds; rounding may step out by an ulp
-        if standard:
-            tangent += _direct(x, y, w, after.w[-1] if layer > 0 else None)
-        else:
-            tangent += 1.0
-            tangent -= u
+            flows.append(Flow(x.below, y.below, after.w[-1], after.q[-1], after.change[-1]))
+        near, far = _ends(xp, dual, x, y, flows)
+        d = xp.where(near <= far, near, opposite(xp, far))
+        gap, change = None, None
+        if not dual.homogeneous:
+            gap = x.root * y.over - y.root * x.over
+            d, gap, change = settle(xp, dual, x, y, flows, d, gap)
+        tangent = _direct(xp, dual, x, y, flows) if standard else _correlation(xp, d)
+        for flow in flows:
+            tangent = tangent + flow.gain * flow.q
         if keep is not None:
-            u = xp.where(keep, u, xp.ones_like(u))
+            d = xp.where(keep, d, xp.ones_like(d))
             tangent = xp.where(keep, tangent, xp.zeros_like(tangent))
-        w, slope = dual.step(u, x.marks, y.marks)
-        slope *= tangent
+        w, slope = dual.step(d, gap, x.marks, y.marks)
         after.w.append(w)
-        after.q.append(slope)
+        after.q.append(slope * tangent)
+        after.change.append(before.change[layer] if change is None else change)
     return after
 
 
-def _square(x: Any) -> Any:
-    x *= x
-    return x
+class Flow(NamedTuple):
+    """What reaches a layer through weights: from the step before, or from the layer below.
+
+    Attributes
+    ----------
+    x, y : its share of the unit vector on either side, γ or η.
+    w, q, change : as in `State`.
+    """
+
+    x: Any
+    y: Any
+    w: Any
+    q: Any
+    change: Any
+
+    @property
+    def gain(self) -> Any:
+        return self.x * self.y
 
 
-def _direct(x: Layer, y: Layer, w: Any, w_below: Any) -> Any:
+def _ends(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow]) -> tuple[Any, Any]:
+    """u and 2 - u, each as a sum of non-negative terms (21), (21a); at most one where the other is larger."""
+    near, far = 0.0, 0.0
+    for flow in flows:
+        apart = 0.5 * (flow.x - flow.y) ** 2
+        from_equal, from_opposite = _distances(xp, dual, flow.w)
+        near, far = near + apart + flow.gain * from_equal, far + apart + flow.gain * from_opposite
+    parts = list(zip(x.inputs, y.inputs, strict=True)) + ([(x.bias, y.bias)] if x.bias is not None else [])
+    for a, b in parts:
+        near, far = near + 0.5 * (a - b) ** 2, far + 0.5 * (a + b) ** 2
+    return xp.clip(near, 0.0, 2.0), xp.clip(far, 0.0, 1.0)  # theory's bounds; rounding may step out by an ulp
+
+
+def _distances(xp: Any, dual: Dual, w: Any) -> tuple[Any, Any]:
+    """A signed distance as one from being equal, and as one from being opposite."""
+    if not dual.odd:
+        return w, 2 - w
+    return xp.where(w >= 0, w, 2 + w), xp.where(w >= 0, 2 - w, -w)
+
+
+def _correlation(xp: Any, d: Any) -> Any:
+    """c from a signed distance."""
+    return _sign(xp, d) - d
+
+
+def _sign(xp: Any, d: Any) -> Any:
+    """1 where two sides are closer to being equal, -1 where closer to being opposite."""
+    return xp.where(d >= 0, xp.ones_like(d), -xp.ones_like(d))
+
+
+def settle(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow], d: Any, gap: Any) -> tuple[Any, Any, Any]:
+    """d and the gap of variances put right where two sides are close, and log ψ'²/ψ² after the activation (31a), (31b).
+
+    Rounding of the unit vectors, and of the variances, would outgrow small differences in a chaotic network; what is
+    carried has all their digits.
+    """
+    far = d < 0
+    sign, zero = _sign(xp, d), xp.zeros_like(d)
+    scale = x.input_scale
+    changes = [_known(xp, flow, x.over, y.over) for flow in flows]
+    growth = zero
+    for flow, change in zip(flows, changes, strict=True):
+        growth = growth + flow.x**2 * xp.expm1(change)
+    for a, b in zip(x.raw, y.raw, strict=True):
+        growth = growth + (scale * (b - a)) * (scale * (b + a))
+    small = xp.abs(growth) < LARGEST_CHANGE  # not where it is NaN
+    growth = xp.where(small, growth, zero)
+    ell = xp.log1p(growth)
+    shrink = xp.expm1(-0.5 * ell)
+    bias, bias2 = (zero, zero) if x.bias is None else (x.bias, y.bias)
+    squares = xp.where(far, bias + bias2, bias * shrink) ** 2
+    rest = bias**2 * shrink * (2 + shrink)  # what other parts have more of the second unit vector than of the first
+    u = 0.5 * squares
+    for flow, change in zip(flows, changes, strict=True):
+        turn = xp.expm1(0.5 * (change - ell))
+        rest = rest + flow.x**2 * turn * (2 + turn)
+        from_equal, from_opposite = _distances(xp, dual, flow.w)
+        u = u + 0.5 * (flow.x * turn) ** 2 + flow.gain * xp.where(far, from_opposite, from_equal)
+    for a, b in zip(x.raw, y.raw, strict=True):
+        unit = scale * a
+        apart = scale * ((a - sign * b) - sign * b * shrink)
+        if len(x.raw) == 1:
+            # A single large channel follows from all that is small.
+            left = unit * unit - rest
+            size = xp.abs(unit) + xp.sqrt(xp.where(left > 0, left, zero))
+            apart = xp.where(unit * unit > 0.5, rest / xp.where(size > 0, size, zero + 1), apart)
+        u = u + 0.5 * apart * apart
+    # False where u is NaN. A step without variance is close to nothing.
+    close = small & (u + 0.125 * ell * ell < CLOSE) & (x.root > 0) & (y.root > 0)
+    (g, dg), (g2, dg2) = x.growth, y.growth
+    after = 0.5 * ell * (g + g2) - ell * ell / 12 * (dg2 - dg)
+    return (
+        xp.where(close, xp.where(far, opposite(xp, u), u), d),
+        xp.where(close, -2 * xp.sinh(0.5 * ell), gap),
+        xp.where(close, after, xp.full_like(after, xp.nan)),
+    )
+
+
+def _known(xp: Any, flow: Flow, over: Any, over2: Any) -> Any:
+    """log ψ'²/ψ² of what arrived through weights: as carried, or from its shares; NaN where only one side has any."""
+    top, bottom = flow.y * over, flow.x * over2
+    both = (top > 0) & (bottom > 0)
+    one = xp.ones_like(top)
+    fresh = 2 * xp.log(xp.where(both, top, one) / xp.where(both, bottom, one))
+    fresh = xp.where(both | ((top == 0) & (bottom == 0)), fresh, xp.full_like(fresh, xp.nan))
+    return xp.where(xp.isnan(flow.change), fresh, flow.change)
+
+
+def _direct(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow]) -> Any:
     """What the parameters of a step add to Θ̂ directly, in the standard parameterisation (27)."""
     (state, source, bias), (state2, source2, bias2) = x.gradient, y.gradient
-    total = state * state2 * (1 - w)
-    if w_below is not None:
-        total += source * source2 * (1 - w_below)
+    total = state * state2 * (1 - _distances(xp, dual, flows[0].w)[0])
+    if len(flows) > 1:
+        total = total + source * source2 * (1 - _distances(xp, dual, flows[1].w)[0])
     else:
         for a, b in zip(source, source2, strict=True):
-            total += a * b
+            total = total + a * b
     if bias is not None:
-        total += bias * bias2
+        total = total + bias * bias2
     return total
 
 
 def outputs(network: Network, state: State) -> tuple[Any, Any]:
     """(nngp, ntk) of the outputs at a step, without the norms ψ ψ' (26)."""
-    value = 1 - state.w[-1]
+    value = _correlation(network.library.xp, state.w[-1]) if network.dual.odd else 1 - state.w[-1]
     sigma_v2 = network.architecture.sigma_v**2
     return sigma_v2 * value, network.architecture.readout_factor * value + sigma_v2 * state.q[-1]
 
@@ -149,7 +253,8 @@ def in_step(network: Network, left: Side, right: Side, *, same: bool = False, al
     step, (rows, columns) = network.stepper(mode), AXES[mode]
     start = _start(network, left, right, same, alone)
     nothing = xp.zeros_like(start)
-    state = State([start] * architecture.depth, [nothing] * architecture.depth)
+    unknown = xp.full_like(start, xp.nan)
+    state = State([start] * architecture.depth, [nothing] * architecture.depth, [unknown] * architecture.depth)
     steps = min(left.steps, right.steps)
     lags = [side.steps - steps for side in (left, right)]
     starts = {first - lag for side, lag in zip((left, right), lags, strict=True) for first in side.first} - {0}
@@ -170,7 +275,12 @@ def in_step(network: Network, left: Side, right: Side, *, same: bool = False, al
         if t in starts:
             # A pair begins where the shorter of its sequences does: no recurrent term, as at every first step.
             fresh = (first_x == t_x) | (first_y == t_y)
-            state = State([xp.where(fresh, start, w) for w in state.w], [xp.where(fresh, nothing, q) for q in state.q])
+            state = State(
+                *(
+                    [xp.where(fresh, value, each) for each in part]
+                    for value, part in zip((start, nothing, unknown), state, strict=True)
+                )
+            )
         state = step(left.layers, right.layers, t_x, t_y, state, keep)
         yield state
 
@@ -187,19 +297,21 @@ def rows_of_tables(
     step, (_, columns) = network.stepper(mode), AXES[mode]
     all_steps = [layer.view(lambda part: xp.permute_dims(part, (1, 0))[columns]) for layer in right.layers]
     first = _start(network, left, right, same, alone)[..., None]
-    # Left of the first column, and above the first row, nothing is recurrent: w = 1 and Q = 0.
-    one, zero = xp.ones_like(first), xp.zeros_like(first)
+    # Left of the first column, and above the first row, nothing is recurrent: w = 1, Q = 0, and nothing to compare.
+    borders = xp.ones_like(first), xp.zeros_like(first), xp.full_like(first, xp.nan)
     further = xp.ones((*first.shape[:-1], right.steps - 1), dtype=network.dtype, device=library.device)
     begin = xp.concat([first, further], axis=-1)
-    state = State([begin] * architecture.depth, [xp.zeros_like(begin)] * architecture.depth)
+    state = State(*([part] * architecture.depth for part in (begin, xp.zeros_like(begin), xp.full_like(begin, xp.nan))))
     own = xp.arange(right.steps, device=library.device)
     for t in range(left.steps):
         keep = None if architecture.tied else own == t
         state = step(left.layers, all_steps, t, t, state, keep)
         yield state
         state = State(
-            [xp.concat([one, w[..., :-1]], axis=-1) for w in state.w],
-            [xp.concat([zero, q[..., :-1]], axis=-1) for q in state.q],
+            *(
+                [xp.concat([border, each[..., :-1]], axis=-1) for each in part]
+                for border, part in zip(borders, state, strict=True)
+            )
         )
 
 

@@ -20,8 +20,9 @@ from .batch import ArrayBatch
 from .duals import Dual, dual_of
 from .libraries import Library, compiled
 
-#: As in the fused engine: variances beyond the square of this are refused where no scale can be taken out.
-LARGEST_DEVIATION = 1e30
+#: Variances beyond the square of this are refused where no scale can be taken out; and odd activations, where the
+#: smallest distance that tells opposite from equal would begin to count.
+LARGEST_DEVIATION, LARGEST_ODD = 6e153, 1e145
 #: The exponent of a zero.
 NOTHING = -(2.0**20)
 
@@ -34,7 +35,12 @@ class Layer(NamedTuple):
     recurrent, below, bias : γ, η, b̂ of (20). No η in the first layer, no b̂ without biases.
     inputs : x̂, one array per channel; none above the first layer.
     marks : what the activation wants to know of the variance.
+    root, over : √q and its inverse.
+    raw : the inputs, one array per channel, of which `input_scale` times a number is its share of the unit vector.
+    growth : d log ψ²/d log q, and its own derivative.
     gradient : γ, (x̂ or η), b̂ with the roots of the gradient factors in place of the deviations, for (27).
+
+    From `root` to `growth`, only what close pairs of activations that aren't homogeneous need.
     """
 
     recurrent: Any
@@ -42,6 +48,11 @@ class Layer(NamedTuple):
     bias: Any
     inputs: tuple[Any, ...]
     marks: tuple[Any, ...]
+    root: Any
+    over: Any
+    raw: tuple[Any, ...]
+    input_scale: Any
+    growth: tuple[Any, ...]
     gradient: tuple[Any, ...]
 
     def view(self, look: Callable[[Any], Any]) -> Layer:
@@ -124,7 +135,8 @@ def make_side(
         _layer(xp, architecture, dual, layer, x, passed).view(lambda part: xp.astype(part, work))
         for layer, passed in enumerate(walked)
     ]
-    norm, exponent = dual.norm(walked[-1].root), walked[-1].exponent
+    norm, further = split(xp, dual.norm(walked[-1].root))
+    exponent = walked[-1].exponent + further
     if inside is not None:
         norm = xp.where(inside, norm, xp.zeros_like(norm))
     exponent = xp.where(norm > 0, exponent, xp.full_like(exponent, NOTHING))
@@ -211,7 +223,13 @@ def _stepper(xp: Any, activation: Activation, precision: str, jax: bool) -> Call
             for term, its in terms:
                 exponent = xp.where(term > 0, xp.maximum(exponent, its), exponent)
             exponent = xp.where(exponent == NOTHING, zero, exponent)
-            root = xp.sqrt(sum((term * power(xp, its - exponent)) ** 2 for term, its in terms))
+            parts = [term * power(xp, its - exponent) for term, its in terms]
+            # The largest is taken out: squares of the others may be out of range only where they don't count.
+            top = parts[0]
+            for part in parts[1:]:
+                top = xp.maximum(top, part)
+            top = xp.where(top > 0, top, xp.ones_like(top))
+            root = top * xp.sqrt(sum((part / top) ** 2 for part in parts))
             if dual.homogeneous:
                 root, further = split(xp, root)
                 exponent = exponent + further
@@ -266,6 +284,11 @@ def _layer(xp: Any, architecture: Architecture, dual: Dual, layer: int, x: Any, 
         bias=sigma_b * passed.over if sigma_b > 0 else None,
         inputs=unit_inputs,
         marks=dual.marks(passed.root),
+        root=None if dual.homogeneous else passed.root,
+        over=None if dual.homogeneous else passed.over,
+        raw=tuple(x[:, c, :] for c in range(channels)) if layer == 0 and not dual.homogeneous else (),
+        input_scale=None if dual.homogeneous else (sigma_u / math.sqrt(channels)) * passed.over,
+        growth=() if dual.homogeneous else dual.growth(passed.root),
         gradient=gradient,
     )
 
@@ -273,16 +296,17 @@ def _layer(xp: Any, architecture: Architecture, dual: Dual, layer: int, x: Any, 
 def _check_range(
     xp: Any, walked: list[Passed], inside: Any, chosen: list[int], name: str, architecture: Architecture
 ) -> None:
+    largest = LARGEST_ODD if architecture.activation.odd else LARGEST_DEVIATION
     for layer, passed in enumerate(walked):
-        fits = passed.root < LARGEST_DEVIATION
+        fits = passed.root < largest
         if inside is not None:
             fits = fits | ~inside
         if not bool(xp.all(fits)):
             columns = xp.all(fits, axis=0)
             bad = next(i for position, i in enumerate(chosen) if not bool(columns[position]))
             raise KernelOverflowError(
-                f"the variance of sequence {bad} of {name} overflows (layer {layer + 1}): scale the inputs down, or "
-                f"lower sigma_w or sigma_u; {architecture.activation.name} is not homogeneous, so no scale can be "
-                "taken out",
+                f"the variance of sequence {bad} of {name} overflows (layer {layer + 1}): deviations beyond "
+                f"{largest:g} are too large for the array engine. Scale the inputs down, or lower sigma_w or sigma_u; "
+                f"{architecture.activation.name} is not homogeneous, so no scale can be taken out",
                 sequence=bad,
             )

@@ -90,6 +90,8 @@ def compare(x, y, scale, gamma, gamma2, norm, w, eta, eta2, below, v, b, b2, sig
     x, y : inputs, whose share of the unit vector is `scale` on the left; none above the first layer. norm, below : λ of
     what arrives with γ and η. w, v : its distances. b, b2 : biases. sign : -1 measures from being opposite.
     """
+    if (gamma > 0) != (gamma2 > 0) or (eta > 0) != (eta2 > 0):
+        return np.nan, 0.0, 0.0, 0.0, 0.0  # what only one side has is no small change
     change = gamma * gamma * math.expm1(norm) if gamma > 0 else 0.0
     if eta > 0:
         change += eta * eta * math.expm1(below)
