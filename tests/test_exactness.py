@@ -187,6 +187,54 @@ def test_inputs_whose_squares_no_float_can_hold(activation, engine):
     np.testing.assert_allclose(normalised(1e-160 * x), normalised(1e-100 * x), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "activation, engine",
+    [(activation, engine) for activation in ("erf", "sin", "gelu", "relu") for engine in ENGINES]
+    + [("tanh", "fused"), ("sigmoid", "fused")],
+)
+@pytest.mark.parametrize("readout", ["last", "mean"])
+def test_tiny_inputs_beside_ordinary_ones(activation, engine, readout):
+    """Before, between and after others, at 1e-160 they are as good as zero: nothing overflows, or is lost with them."""
+    kernel = RNTK(activation, engine=engine, readout=readout)
+    X = [[1e-160, 1.0], [1.0, 1e-160, 0.5], [1e-165, -1e-162, 0.7, 1e-161], [1.0, -2.0]]
+    plain = [[value if abs(value) > 1e-100 else 0.0 for value in x] for x in X]
+    # Zeros and tiny numbers differ where a direction is all that counts: compare what has a size of its own.
+    np.testing.assert_allclose(kernel.diag(X), kernel.diag(plain), rtol=1e-12)
+    np.testing.assert_allclose(kernel(X), RNTK(activation, engine="fused", readout=readout)(X), rtol=1e-11)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tiny_sequences_beside_ordinary_ones_have_a_direction(engine):
+    K = RNTK(normalize=True, engine=engine)([[1e-165, 2e-165], [1.0, 2.0], [1e160, 2e160]])
+    np.testing.assert_allclose(K, 1.0, rtol=1e-12)
+
+
+def test_huge_multiples_of_each_other_in_several_channels():
+    """Unit vectors have sixteen digits, so parallel sequences are known to 1e-31 of their variance (theory.md)."""
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    for scale in (1e8, 1e10, 1e12, 1e14):
+        X = [scale * x, 3.3 * (scale * x)]
+        K, exact = (RNTK("erf", engine=engine)(X) for engine in ("fused", "reference"))
+        np.testing.assert_allclose(K, exact, rtol=max(1e-13, 1e-31 * np.square(X[1]).mean()))
+
+
+@pytest.mark.parametrize("x, y", [(1e-19, -1e-19), (1e-17, 2e-17), (1e-25, 3e-26), (1e-19, 1.0)])
+def test_gradients_by_inputs_far_below_a_bias(x, y):
+    """Where the cusp of ReLU lies between two sequences that differ by less than any digit of their variances."""
+
+    sigma_b = mpmath.mpf(0.5)
+
+    def kernel(x):
+        q, q2, s = x * x + sigma_b**2, mpmath.mpf(y) ** 2 + sigma_b**2, x * mpmath.mpf(y) + sigma_b**2
+        angle = mpmath.acos(s / mpmath.sqrt(q * q2))
+        V = (mpmath.sqrt(q * q2) * mpmath.sin(angle) + s * (mpmath.pi - angle)) / (2 * mpmath.pi)
+        return V + (mpmath.pi - angle) / (2 * mpmath.pi) * s
+
+    with mpmath.workdps(150):
+        true = mpmath.diff(kernel, mpmath.mpf(x), h=mpmath.mpf(10) ** -60)
+    assert input_gradient(RNTK(sigma_b=0.5), [x], [y])[0] == pytest.approx(float(true), rel=1e-12)
+
+
 @pytest.mark.parametrize("steps", [2, 60])
 @pytest.mark.parametrize("distance", [1e-15, 1e-12, 1e-9, 1e-7, 1e-5])
 def test_gradients_by_inputs_of_near_duplicates(distance, steps):
@@ -313,6 +361,69 @@ def test_expansions_that_resolve_nothing_are_refused():
     for function in (lambda z: np.tanh(50 * z), "tanh"):
         with pytest.raises(ActivationError, match=r"is off by up to .* no result\. Scale the inputs down"):
             RNTK(function)([[100.0, 200.0]])
+
+
+@pytest.mark.parametrize("sigma_w", [2.0, 3.0, 5.0, 10.0])
+def test_expansions_admit_what_adds_up_along_a_sequence(sigma_w):
+    """tanh against quadrature: each step multiplies Θ by a slope, so errors of slopes add up."""
+    x = np.random.default_rng(0).standard_normal(100)
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-16, 0), np.arange(1.0, 13.0)])
+    nodes, weights = np.polynomial.legendre.leggauss(30)
+    z = (edges[:-1, None] + np.diff(edges)[:, None] * (nodes + 1) / 2).ravel()
+    weight = np.outer(np.diff(edges), weights).ravel() * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    V = tangent = 0.0
+    for value in x:
+        q = sigma_w**2 * V + 0.09 * value**2
+        V, V_dot = (weight @ f for f in (np.tanh(math.sqrt(q) * z) ** 2, np.cosh(math.sqrt(q) * z) ** -4.0))
+        tangent = V_dot * (q + sigma_w**2 * tangent)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HermiteAccuracyWarning)
+        try:
+            K = RNTK("tanh", sigma_w=sigma_w, sigma_u=0.3)([x])[0, 0]
+        except ActivationError:
+            assert sigma_w == 10
+            return
+    error = abs(K / (V + tangent) - 1)
+    admitted = max([each.message.error for each in caught], default=1e-9)
+    assert error <= admitted <= 0.01
+    assert sigma_w > 2 or admitted == 1e-9
+
+
+@pytest.mark.parametrize(
+    "odd", [np.tanh, lambda z: 2 / (1 + np.exp(-2 * z)) - 1, np.arctan], ids=["tanh", "logistic", "arctan"]
+)
+def test_odd_functions_are_found(odd):
+    """x and -x in chaos: an even part of 1e-17 would grow until they are strangers."""
+    x = np.random.default_rng(0).standard_normal(40)
+    with warnings.catch_warnings(), np.errstate(over="ignore"):
+        warnings.simplefilter("ignore", HermiteAccuracyWarning)
+        K = RNTK(odd, sigma_w=3.0, sigma_u=0.5)([x, -x])
+    np.testing.assert_allclose(K, K[0, 0] * np.array([[1, -1], [-1, 1]]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "function, symmetry",
+    [
+        (np.tanh, "odd"),
+        (np.cos, "even"),
+        (lambda z: np.tanh(z) + 1e-12, None),
+        (lambda z: np.tanh(z) + np.maximum(z - 50, 0), None),
+        (lambda z: np.logaddexp(0, z), None),
+        (np.exp, None),
+        (np.zeros_like, None),
+    ],
+    ids=["tanh", "cos", "moved", "bent", "softplus", "exp", "zero"],
+)
+def test_symmetries_are_found_where_they_are(function, symmetry):
+    assert HermiteActivation("f", function).symmetry == symmetry
+
+
+def test_functions_may_write_into_what_they_are_given():
+    X = np.random.default_rng(0).normal(size=(2, 10))
+    K, gradient = RNTK(lambda z: np.tanh(z, out=z))(X, eval_gradient=True)
+    expected, expected_gradient = RNTK(np.tanh)(X, eval_gradient=True)
+    np.testing.assert_array_equal(K, expected)
+    np.testing.assert_array_equal(gradient, expected_gradient)
 
 
 def test_an_activation_that_is_not_finite_is_named():

@@ -147,11 +147,21 @@ class Activation(ABC):
         """ψ², slope and growth for every variance in `q`; q = 0 gives finite numbers."""
 
     @abstractmethod
-    def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+    def marks(
+        self,
+        q: Array,
+        moments: Moments,
+        *,
+        slopes: bool,
+        tolerance: float,
+        least: int = 0,
+        accumulated: Callable[[Array], float] = np.max,
+    ) -> Array:
         """(M, *q.shape) numbers of one side that the compiled pair step needs at variances `q`: q, 1/√q, and its own.
 
-        With `slopes` also those that only `Lanes.partials` needs. `tolerance` bounds the error of an expansion and
-        `least` its number of marks, so that two batches can agree; closed forms ignore both.
+        With `slopes` also those that only `Lanes.partials` needs. Closed forms ignore what concerns expansions:
+        `tolerance` bounds the error at one step, `least` the number of marks, so that two batches can agree, and
+        `accumulated` says what errors at every step make of the kernel.
         """
 
     @property

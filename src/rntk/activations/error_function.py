@@ -45,7 +45,7 @@ class ErrorFunction(Activation):
         growth = np.where(q > 0, ratio(4 / np.pi * (q / (1 + 2 * q)) / root, square), 1.0)
         return Moments(square, slope, growth)
 
-    def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+    def marks(self, q: Array, moments: Moments, *, slopes: bool, **expansion: Any) -> Array:
         psi, t, h = np.sqrt(moments.square), np.sqrt(1 + 4 * q), 1 / np.sqrt(1 + 2 * q)
         return np.stack(
             [

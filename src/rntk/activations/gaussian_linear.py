@@ -69,7 +69,7 @@ class GaussianLinear(Activation):
         share = q * b
         return np.sqrt(share), share, b, (2 * np.arctan2(1.0, root) - 2 * share / root) / np.pi
 
-    def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+    def marks(self, q: Array, moments: Moments, *, slopes: bool, **expansion: Any) -> Array:
         R, share, b, deficit = self._sides(q)
         # √(1+q)/ψ, so that V̂ = V/√((1+q)(1+q')) × both sides' marks.
         norm = inverse_root(0.5 * share * (1 - deficit))

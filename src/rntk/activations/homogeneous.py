@@ -57,7 +57,7 @@ class Homogeneous(Activation):
         one = np.broadcast_to(1.0, q.shape)  # no memory: hot paths never read it
         return Moments(self.unit_square * q, one, one)
 
-    def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+    def marks(self, q: Array, moments: Moments, *, slopes: bool, **expansion: Any) -> Array:
         return np.empty((0, *q.shape))
 
     @property
@@ -105,9 +105,7 @@ def _partials(
 ) -> None:
     wide_vectors()
     real = u.dtype.type
-    one, two = real(1), real(2)
-    # Below `tiny` the derivative of V̂' by u is a cusp; ∂u vanishes there at least as fast, so any bound does.
-    tiny = real(1e-36)
+    zero, one, two = real(0), real(1), real(2)
     beta = parameters[0]
     rest = one - beta
     over_pi = beta / real(math.pi)
@@ -120,7 +118,8 @@ def _partials(
             side = s * polynomial_b(v)
             value[k] = (v if near else (two - beta) - rest * v) - s * v * polynomial_a(v)
             slope[k] = one - side if near else rest + side
-            curve[k] = -over_pi / math.sqrt(max(v * (two - v), tiny))
+            # At v = 0 the derivative of V̂' by u is a cusp, and u doesn't move to first order.
+            curve[k] = -over_pi / math.sqrt(v * (two - v)) if v > zero else zero
 
 
 relu = Homogeneous("relu", 0.0)

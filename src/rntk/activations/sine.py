@@ -45,7 +45,7 @@ class Sine(Activation):
         growth = np.where(q > 0, ratio(q * decayed, square), 1.0)
         return Moments(square, slope, growth)
 
-    def marks(self, q: Array, moments: Moments, *, slopes: bool, tolerance: float, least: int = 0) -> Array:
+    def marks(self, q: Array, moments: Moments, *, slopes: bool, **expansion: Any) -> Array:
         psi = np.sqrt(moments.square)
         parts = [*common_marks(q), np.sqrt(q), np.exp(-q), psi, ratio(np.ones_like(psi), psi)]
         return np.stack([*parts, 0.5 * moments.growth])

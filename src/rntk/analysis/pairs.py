@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +24,7 @@ from ..engine import Scale, load_engine, scales
 from ..engine.fused.close import close_rows
 from ..engine.fused.memory import LINE, scratch
 from ..engine.fused.sweep import PARTIALS
-from ..engine.fused.units import unit_parts
+from ..engine.fused.units import accumulated, unit_parts
 from ..engine.fused.walk import require_slopes, walk
 from ..errors import HermiteAccuracyWarning, KernelOverflowError
 from ..kernels import NetworkKernel
@@ -296,7 +297,13 @@ def _prepare(architecture: Architecture, batch: SequenceBatch, threads: int) -> 
         path = walk(architecture, batch, threads)
     require_slopes(architecture, batch, path)
     units = unit_parts(architecture, batch, path, threads, with_bias=True)
-    marks = architecture.activation.marks(path.q, path.moments, slopes=True, tolerance=1e-13)
+    marks = architecture.activation.marks(
+        path.q,
+        path.moments,
+        slopes=True,
+        tolerance=1e-13,
+        accumulated=partial(accumulated, architecture, batch, path, units),
+    )
     psi, exponent = np.sqrt(path.moments.square[-1]), path.exponent[-1]
     if architecture.readout == "last":
         read = batch.offsets[1:] - 1

@@ -224,7 +224,7 @@ class ReferenceProblem:
         i = tile.rows[1]
         first = i if self.symmetric else 0
         pairs = [self._pair(i, j) for j in range(first, len(self.Y))]
-        # Whoever still needs those of another row makes them anew.
+        # Whoever still needs those of another row makes them anew: threads replace this dictionary, none empties it.
         self._walks = {key: walk for key, walk in list(self._walks.items()) if key[-1] is None}
         row_index = np.arange(self._row_offsets[i], self._row_offsets[i + 1])
         column_index = np.arange(self._column_offsets[first], self._column_offsets[-1])
@@ -264,9 +264,10 @@ class ReferenceProblem:
         walks = []
         for batch, at in ((self.X, i), (self.Y, j)):
             key = (balls.bits(), batch is self.X, at, k, direction)
-            if key not in self._walks:
-                self._walks[key] = Walk.along(self.architecture, weights, batch[at])
-            walks.append(self._walks[key])
+            walk = self._walks.get(key)
+            if walk is None:
+                walk = self._walks[key] = Walk.along(self.architecture, weights, batch[at])
+            walks.append(walk)
         same = self.symmetric and i == j  # equal numbers in two batches are two sequences
         return read_out(self.architecture, pair(self.architecture, weights, *walks, same=same))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from ...activations.signatures import FARTHEST, FARTHEST32
 from ...architecture import Architecture, Direction
 from ...sequences import SequenceBatch
 from .close import CALM, close_rows
-from .units import Units, log_rates, self_tangents, unit_parts
+from .units import Units, accumulated, log_rates, self_tangents, unit_parts
 from .walk import Walk, require_slopes, walk
 
 Array = NDArray[np.float64]
@@ -159,6 +160,7 @@ def build_stack(
         slopes=len(directions) > 0,
         tolerance=1e-13,
         least=needs.marks,
+        accumulated=partial(accumulated, architecture, batch, path, units),
     )
     close, raw = np.full(depth, -1, dtype=np.int64), -1
     if needs.careful:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numba import from_dtype, types
 from numpy.typing import NDArray
 
+from ...activations.base import ratio
 from ...architecture import Architecture, Direction
 from ...compiled import compile_function, inlined
 from ...sequences import SequenceBatch
@@ -101,6 +102,16 @@ def self_tangents(
     compiled = compile_function(_self_tangents, _SELF_SIGNATURE)
     compiled(batch.offsets, own, carry, lift, np.array(walk.moments.slope), mantissa, exponent)
     return mantissa, exponent
+
+
+def accumulated(architecture: Architecture, batch: SequenceBatch, walk: Walk, units: Units, error: Array) -> float:
+    """What relative errors of the slopes V̂', (L, S), make of the tangent kernels of the sequences with themselves."""
+    off = replace(walk, moments=walk.moments._replace(slope=walk.moments.slope * (1 + error)))
+    (right, right_exponent), (wrong, wrong_exponent) = (
+        self_tangents(architecture, batch, each, units) for each in (walk, off)
+    )
+    growth = ratio(np.ldexp(wrong, np.minimum(wrong_exponent - right_exponent, 1000)), right)
+    return float((growth[-1] * (1 + error[-1])).max(initial=1.0) - 1)
 
 
 def log_rates(

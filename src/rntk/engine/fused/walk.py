@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import from_dtype, types
@@ -27,10 +27,14 @@ from ...threads import run_in_threads
 Array = NDArray[np.float64]
 #: Variances beyond this are refused where derivatives are asked for: those of V̂' by u grow with its power 3/2.
 LARGEST_SLOPE_VARIANCE = 1e203
-#: Inputs below 2^-500 throughout a sequence are lifted by this power: coarse, so that close sequences are lifted alike.
+#: Squares of inputs outside this range are summed with a power of two taken out.
+SMALL, LARGE = 1e-200, 1e200
+#: Sequences that begin below 2^-500 are lifted by this power: coarse, so that close sequences are lifted alike.
 LIFT = 400
 #: Variances up to which an activation is linear to the last digit, and lifted ones stay lifted.
 LINEAR = 1e-36
+#: Variances below this have lost digits, and count as none.
+VANISHING = float(np.finfo(np.float64).tiny)
 #: Fewer steps than this are not worth a thread of their own.
 PIECE_STEPS = 20_000
 
@@ -59,13 +63,6 @@ def walk(
     `empty` says where the result lies.
     """
     x = batch.values
-    # |x|²/m as mantissa and exponent, so that inputs up to the largest float are fine; ordinary ones have no exponent.
-    # Memory that is never touched costs nothing: this pass is as much about pages as about arithmetic.
-    size = np.empty(0, dtype=np.int64)
-    if not 1e-100 < max(float(x.max()), -float(x.min())) < 1e100:
-        x = x.astype(np.float64, copy=False)
-        size = np.frexp(np.abs(x).max(axis=1))[1].astype(np.int64)
-        x = np.ldexp(x, -size[:, None])
     squares = [np.square(getattr(architecture, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
     shape = (architecture.depth, len(x))
     q, exponent = empty(shape), np.zeros(shape, dtype=np.int64)
@@ -75,31 +72,56 @@ def walk(
         compiled = _compiled_walk(x.dtype)
         unit = float(activation.square(np.ones(1))[0])
         run_in_threads(
-            lambda offsets: compiled(x, size, offsets, *squares, unit, q, square, exponent),
+            lambda offsets: compiled(x, offsets, *squares, unit, q, square, exponent),
             pieces(batch, threads),
             threads,
         )
         one = np.broadcast_to(1.0, shape)  # no memory; ψ² is proportional to q
         return Walk(q, exponent, Moments(square, one, one))
-    x = x.astype(np.float64, copy=False)
-    input_square = np.einsum("tc,tc->t", x, x) / batch.n_channels
-    if size.size:
-        if activation.square(np.zeros(1))[0] == 0 and not any(architecture.sigma_b) and not any(architecture.sigma_h):
-            exponent -= np.repeat(_lift(batch), batch.lengths)
-        with np.errstate(over="ignore"):
-            input_square = np.ldexp(input_square, 2 * (size - exponent[0]))
-    _walk_any(activation, input_square, batch, squares, q, exponent)
+    inputs = _squares(x)
+    quiet = activation.square(np.zeros(1))[0] == 0 and not any(architecture.sigma_b) and not any(architecture.sigma_h)
+    if inputs.size.any() and quiet:
+        exponent -= np.repeat(_lift(batch, inputs), batch.lengths)
+    _walk_any(activation, inputs, batch, squares, q, exponent)
     return Walk(q, exponent, Moments(*(part.reshape(shape) for part in activation.moments(q.ravel()))))
 
 
-def _lift(batch: SequenceBatch) -> NDArray[np.int64]:
-    """Powers of two by which tiny sequences are multiplied: their variances would leave the range of floats.
+class _Squares(NamedTuple):
+    """|x|²/m of every step, times 4^size: squares of large and of small numbers leave the range of floats."""
+
+    mantissa: Array
+    size: NDArray[np.int64]
+
+    def at(self, steps: NDArray[np.int64], exponent: NDArray[np.int64]) -> Array:
+        """Those of some steps, with powers of four taken out."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.ldexp(self.mantissa[steps], 2 * (self.size[steps] - exponent)))
+
+
+def _squares(x: NDArray[Any]) -> _Squares:
+    x = x.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        mantissa = np.einsum("tc,tc->t", x, x) / x.shape[1]
+    size = np.zeros(len(x), dtype=np.int64)
+    extreme = ~((mantissa > SMALL) & (mantissa < LARGE))
+    if extreme.any():
+        size[extreme] = np.frexp(np.abs(x[extreme]).max(axis=1))[1]
+        mantissa[extreme] = np.square(np.ldexp(x[extreme], -size[extreme, None])).mean(axis=1)
+    return _Squares(mantissa, size)
+
+
+def _lift(batch: SequenceBatch, inputs: _Squares) -> NDArray[np.int64]:
+    """Powers of two by which sequences are multiplied that begin with tiny numbers: as variances they would vanish.
 
     Nothing else flows into their network, and at such inputs an activation with φ(0) = 0 is linear to the last digit,
     so a scale can be taken out of it after all.
     """
-    largest = np.maximum.reduceat(np.abs(batch.values).max(axis=1), batch.offsets[:-1])
-    return np.asarray(LIFT * np.clip((-100 - np.frexp(largest)[1].astype(np.int64)) // LIFT, 0, 2))
+    lift = np.zeros(len(batch), dtype=np.int64)
+    some = np.flatnonzero(inputs.mantissa > 0)
+    first = np.searchsorted(some, batch.offsets)  # of each sequence, among those
+    alive = np.flatnonzero(first[:-1] < first[1:])
+    lift[alive] = LIFT * np.clip((-100 - inputs.size[some[first[alive]]]) // LIFT, 0, 2)
+    return lift
 
 
 def require_slopes(architecture: Architecture, batch: SequenceBatch, path: Walk) -> None:
@@ -125,10 +147,10 @@ def pieces(batch: SequenceBatch, threads: int) -> list[NDArray[np.int64]]:
 def _compiled_walk(dtype: np.dtype[Any]) -> Any:
     """`_walk_homogeneous` for inputs of `dtype`."""
     x = types.Array(from_dtype(dtype), 2, "C", readonly=True)
-    offsets, sizes = types.Array(types.int64, 1, "C", readonly=True), types.Array(types.int64, 1, "C")
+    offsets = types.Array(types.int64, 1, "C", readonly=True)
     reals, table = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
     counts = types.Array(types.int64, 2, "C")
-    signature = types.void(x, sizes, offsets, *(reals,) * 4, types.float64, table, table, counts)
+    signature = types.void(x, offsets, *(reals,) * 4, types.float64, table, table, counts)
     return compile_function(_walk_homogeneous, signature, allocates=True)
 
 
@@ -140,7 +162,6 @@ def _shifted(x: float, exponent: int) -> float:
 
 def _walk_homogeneous(
     x: Any,
-    input_exponent: Any,
     offsets: Any,
     sw2: Any,
     su2: Any,
@@ -158,10 +179,18 @@ def _walk_homogeneous(
         for layer in range(depth):
             state[layer], state_exponent[layer] = sh2[layer], 0
         for t in range(offsets[i], offsets[i + 1]):
-            below, below_exponent = 0.0, input_exponent[t] if input_exponent.size > 0 else 0
+            below, below_exponent = 0.0, 0
             for c in range(channels):
                 value = np.float64(x[t, c])
                 below += value * value
+            if not SMALL < below < LARGE:
+                largest = 0.0
+                for c in range(channels):
+                    largest = max(largest, abs(np.float64(x[t, c])))
+                below, below_exponent = 0.0, math.frexp(largest)[1]
+                for c in range(channels):
+                    part = math.ldexp(np.float64(x[t, c]), -below_exponent)
+                    below += part * part
             below /= channels
             for layer in range(depth):
                 recurrent, bottom, bias = sw2[layer] * state[layer], su2[layer] * below, sb2[layer]
@@ -193,7 +222,7 @@ def _walk_homogeneous(
 
 def _walk_any(
     activation: Any,
-    input_square: Array,
+    inputs: _Squares,
     batch: SequenceBatch,
     squares: list[Array],
     q: Array,
@@ -209,10 +238,12 @@ def _walk_any(
         active = int(np.count_nonzero(lengths > t))
         at = starts[:active] + t
         while True:
-            below, after = input_square[at], np.empty((depth, active))
+            below, after = inputs.at(at, exponent[0, at]), np.empty((depth, active))
             for layer in range(depth):
                 bottom = su2[layer] * below if su2[layer] > 0 else np.zeros(active)
                 total = sw2[layer] * state[layer, :active] + bottom + sb2[layer]
+                if lifted:  # those that grow are lowered at once, so how much doesn't matter
+                    total = np.where(exponent[layer, at] < 0, np.minimum(total, 2 * LINEAR), total)
                 if not (total < activation.largest_variance).all():
                     bad = int(longest_first[np.flatnonzero(~(total < activation.largest_variance))[0]])
                     raise KernelOverflowError(
@@ -221,19 +252,18 @@ def _walk_any(
                         "taken out",
                         sequence=bad,
                     )
+                total[total < VANISHING] = 0.0
                 q[layer, at] = total
                 below = after[layer] = activation.square(total)
-            if not (lifted and _lower(q[:, at], at, starts[:active] + lengths[:active], state, input_square, exponent)):
+            if not (lifted and _lower(q[:, at], at, starts[:active] + lengths[:active], state, exponent)):
                 break
         state[:, :active] = after
 
 
-def _lower(now: Array, at: Any, ends: Any, state: Array, input_square: Array, exponent: NDArray[np.int64]) -> bool:
+def _lower(now: Array, at: Any, ends: Any, state: Array, exponent: NDArray[np.int64]) -> bool:
     """Put down sequences whose lifted variances, `now`, leave the range where φ is linear; whether there were any."""
     grown = np.flatnonzero((exponent[0, at] < 0) & (now.max(axis=0) > LINEAR))
     for k in grown:
         state[:, k] = np.ldexp(state[:, k], -2 * LIFT)
-        rest = slice(at[k], ends[k])
-        input_square[rest] = np.ldexp(input_square[rest], -2 * LIFT)
-        exponent[:, rest] += LIFT
+        exponent[:, at[k] : ends[k]] += LIFT
     return grown.size > 0
