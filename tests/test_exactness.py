@@ -200,7 +200,39 @@ def test_tiny_inputs_beside_ordinary_ones(activation, engine, readout):
     plain = [[value if abs(value) > 1e-100 else 0.0 for value in x] for x in X]
     # Zeros and tiny numbers differ where a direction is all that counts: compare what has a size of its own.
     np.testing.assert_allclose(kernel.diag(X), kernel.diag(plain), rtol=1e-12)
-    np.testing.assert_allclose(kernel(X), RNTK(activation, engine="fused", readout=readout)(X), rtol=1e-11)
+    # Entries that are tiny beside their diagonal have an absolute error of its rounding (theory.md, section 7).
+    np.testing.assert_allclose(kernel(X), RNTK(activation, engine="fused", readout=readout)(X), rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-8, 1e-20, 1e-60, 1e-140, 1e8, 1e20, 1e60])
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "identity", "abs", "erf", "sin", "gelu"])
+def test_derivatives_of_a_pair_of_very_different_sizes(activation, scale):
+    """Derivatives by the larger variance must not cancel against those by the smaller: sin once left 1e-16 / √q'."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=6), scale * rng.normal(size=5)
+    for sigma_w in (0.5, 1.8):
+        K, gradient = RNTK(activation, sigma_w=sigma_w)([x, y], eval_gradient=True)
+        R, expected = RNTK(activation, sigma_w=sigma_w, engine="reference")([x, y], eval_gradient=True)
+        root = np.sqrt(R.diagonal())
+        np.testing.assert_array_less(np.abs(K - R) / root / root[:, None], 1e-13)
+        size = np.maximum(np.abs(expected) / root[:, None] / root[:, None, None], 1)
+        np.testing.assert_array_less(np.abs(gradient - expected) / root[:, None] / root[:, None, None] / size, 1e-12)
+        reference = RNTK(activation, sigma_w=sigma_w, engine="reference")
+        by_input = reference_input_gradient(reference, x, y)
+        np.testing.assert_allclose(
+            input_gradient(RNTK(activation, sigma_w=sigma_w), x, y),
+            by_input,
+            rtol=1e-8,
+            atol=1e-9 * np.abs(by_input).max(),
+        )
+
+
+def reference_input_gradient(kernel: RNTK, x: np.ndarray, y: np.ndarray, h: float = 1e-3) -> np.ndarray:
+    """∂K(x, y)/∂x by differences of the sixth order; an entry of the reference engine has all its digits."""
+    weights = np.array([-1, 9, -45, 45, -9, 1]) / 60 / h
+    steps = h * np.array([-3, -2, -1, 1, 2, 3])
+    moved = [x + step * unit for unit in np.eye(len(x)) for step in steps]
+    return kernel(moved, [y]).reshape(len(x), 6) @ weights
 
 
 @pytest.mark.parametrize("engine", ENGINES)

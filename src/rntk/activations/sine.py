@@ -133,13 +133,16 @@ def _partials(
             other, less = decay(product + s)[0], -decay(product * v)[1]
             lost = height * (1.0 + other) * less
             moves = sign if gap[r, k] != 0.0 else 0.0
+            comparable = abs(gap[r, k]) <= COMPARABLE
             for side in range(2):
                 q = left[0, r] if side == 0 else right[0, k]
                 half_growth = left[6, r] if side == 0 else right[6, k]
                 over, off = (beyond, ahead) if side == 0 else (beyond2, ahead2)
                 steps = product * v * (1.0 + tail) - less * (off + (q + s) * other)
                 out[3 + side, r, k] = sign * (0.5 * height * steps - half_growth * lost)
-                at_one = 0.5 * (over - (q + product) * tail) - half_growth * fewer
+                # q - √(qq') - (q + √(qq')) e^{-2√(qq')}: both ways cancel, where the other doesn't.
+                step = over - (q + product) * tail if comparable else -q * fewer - product * (1.0 + tail)
+                at_one = 0.5 * step - half_growth * fewer
                 out[7 + side, r, k] = moves * height * at_one
 
 
