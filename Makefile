@@ -63,7 +63,7 @@ browser:
 # PyTorch is large, so `make test` does without; JAX and array-api-strict run there.
 test-torch: $(VENV)/.installed-torch-test
 	$(BIN)/python -c "import torch"
-	$(BIN)/python -m pytest -m "not slow" tests/test_array_engine.py
+	$(BIN)/python -m pytest -m "not slow" tests/engine/test_array_engine.py
 
 # Only what changed since, unless told: ARGS="--again", ARGS="erf sin".
 oracles: $(VENV)/.installed-test

@@ -39,12 +39,12 @@ from rich.table import Table
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from rntk.files import read
 from rntk.finite import DivergenceError
-from rntk.finite.baselines import GaussianRNNClassifier, GRUClassifier, IdentityRNNClassifier
-from rntk.finite.baselines.networks import GatedUnits, IdentityElman, Recurrent
-from rntk.finite.baselines.padding import Padded
-from rntk.finite.baselines.rmsprop import advance, start
+from rntk.io import read
+from rntk.papers.networks import GaussianRNNClassifier, GRUClassifier, IdentityRNNClassifier
+from rntk.papers.networks.networks import GatedUnits, IdentityElman, Recurrent
+from rntk.papers.networks.padding import Padded
+from rntk.papers.networks.rmsprop import advance, start
 
 RECORD = Path(__file__).parent / "records" / "baselines.json"
 STEPS, BATCH, WIDTH = 500, 32, 100

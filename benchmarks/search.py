@@ -24,8 +24,8 @@ from sklearn.svm import SVC
 from gram import machine
 from rivals import numpy_last
 from rntk import RNTK, RNTKClassifierCV
-from rntk.estimators.search.grids import PAPER_C, paper_grid
-from rntk.files import read
+from rntk.io import read
+from rntk.learners.search.grids import PAPER_C, paper_grid
 
 
 def plain(X: np.ndarray, y: np.ndarray, count: int) -> float:

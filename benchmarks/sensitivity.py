@@ -22,10 +22,10 @@ from rich.table import Table
 
 from accuracy_tables import keep
 from rntk import RNTK, sensitivity
-from rntk.analysis.pairs import in_groups, join
-from rntk.analysis.sensitivity import draw_pairs
 from rntk.errors import HermiteAccuracyWarning
-from rntk.experiments import sensitivity_figure
+from rntk.papers.experiments import sensitivity_figure
+from rntk.theory.pairs import in_groups, join
+from rntk.theory.sensitivity import draw_pairs
 
 RECORD = Path(__file__).parent / "records" / "sensitivity.json"
 KERNELS: dict[str, dict[str, Any]] = {

@@ -22,11 +22,11 @@ from scipy.stats import wilcoxon
 
 from accuracy_tables import data_sets, keep
 from rntk import RNTK, RNTKClassifier, suggest
-from rntk.estimators.search.folds import MAX_ITERATIONS, class_folds, svm_scores
-from rntk.estimators.search.grids import PAPER_C, Candidate
-from rntk.estimators.search.store import GramStore
-from rntk.estimators.search.views import View
-from rntk.files import read
+from rntk.io import read
+from rntk.learners.search.folds import MAX_ITERATIONS, class_folds, svm_scores
+from rntk.learners.search.grids import PAPER_C, Candidate
+from rntk.learners.search.store import GramStore
+from rntk.learners.search.views import View
 
 RECORD = Path(__file__).parent / "records" / "suggest.json"
 GRID = Path(__file__).parents[1] / "results" / "full" / "rntk-tables" / "record.json"

@@ -41,7 +41,7 @@ from sklearn.svm import SVC
 
 from accuracy_tables import accuracies, data_sets, keep, summary, told
 from rntk import RNTK, RNTKClassifierCV
-from rntk.files import LabelledSequences, read
+from rntk.io import LabelledSequences, read
 from rntk.preprocessing import z_normalize
 from rntk.preprocessing.blocks import block_means
 from rntk.sequences import SequenceBatch, as_batch

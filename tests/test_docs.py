@@ -107,7 +107,11 @@ WITH_EXAMPLES = [
 
 
 #: Networks are compiled and trained there for longer than a few seconds.
-SLOW = {"rntk.experiments.convergence", "rntk.experiments.lazy_training", "rntk.finite.baselines.classifier"}
+SLOW = {
+    "rntk.papers.experiments.convergence",
+    "rntk.papers.experiments.lazy_training",
+    "rntk.papers.networks.classifier",
+}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +211,7 @@ def table_rows(text: str) -> list[list[str]]:
 
 def test_errata_name_tests_that_exist():
     for place, _, _, tests in table_rows((DOCS / "errata.md").read_text(encoding="utf-8")):
-        named = re.findall(r"`tests/(\w+\.py)::(\w+)`", tests)
+        named = re.findall(r"`tests/([\w/]+\.py)::(\w+)`", tests)
         assert named, place
         for file, function in named:
             tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .version import __version__ as __version__
+__version__ = "0.1.0"
 
 __all__ = [
     "NTK",
@@ -29,6 +29,9 @@ __all__ = [
     "activations",
     "as_batch",
     "input_gradient",
+    "load",
+    "read",
+    "save",
     "sensitivity",
     "suggest",
 ]
@@ -38,61 +41,51 @@ _HOME = {
     "RNTK": "rntk.kernels",
     "HermiteAccuracyWarning": "rntk.errors",
     "KernelOverflowError": "rntk.errors",
-    "NystromFeatures": "rntk.estimators",
-    "RNTKClassifier": "rntk.estimators",
-    "RNTKClassifierCV": "rntk.estimators",
-    "RNTKGaussianProcess": "rntk.estimators",
-    "RNTKRegressor": "rntk.estimators",
-    "RNTKRegressorCV": "rntk.estimators",
-    "RNTKRidgeClassifier": "rntk.estimators",
-    "Sensitivity": "rntk.analysis",
+    "NystromFeatures": "rntk.learners",
+    "RNTKClassifier": "rntk.learners",
+    "RNTKClassifierCV": "rntk.learners",
+    "RNTKGaussianProcess": "rntk.learners",
+    "RNTKRegressor": "rntk.learners",
+    "RNTKRegressorCV": "rntk.learners",
+    "RNTKRidgeClassifier": "rntk.learners",
+    "Sensitivity": "rntk.theory",
     "SequenceBatch": "rntk.sequences",
     "SequenceError": "rntk.errors",
     "as_batch": "rntk.sequences",
-    "input_gradient": "rntk.analysis",
-    "sensitivity": "rntk.analysis",
-    "suggest": "rntk.analysis",
+    "input_gradient": "rntk.theory",
+    "load": "rntk.io.models",
+    "read": "rntk.io",
+    "save": "rntk.io.models",
+    "sensitivity": "rntk.theory",
+    "suggest": "rntk.theory",
 }
 
 #: Parts that load when they are first touched, `rntk.finite` for example.
-_PARTS = (
-    "activations",
-    "adapters",
-    "datasets",
-    "dynamics",
-    "experiments",
-    "files",
-    "finite",
-    "gram",
-    "linear",
-    "metrics",
-    "models",
-    "plot",
-    "preprocessing",
-    "reproduce",
-    "theory",
-)
+_PARTS = ("activations", "adapters", "finite", "gram", "io", "linear", "papers", "plot", "preprocessing", "theory")
 
 if TYPE_CHECKING:
     from . import activations as activations
-    from .analysis import Sensitivity as Sensitivity
-    from .analysis import input_gradient as input_gradient
-    from .analysis import sensitivity as sensitivity
-    from .analysis import suggest as suggest
     from .errors import HermiteAccuracyWarning as HermiteAccuracyWarning
     from .errors import KernelOverflowError as KernelOverflowError
     from .errors import SequenceError as SequenceError
-    from .estimators import NystromFeatures as NystromFeatures
-    from .estimators import RNTKClassifier as RNTKClassifier
-    from .estimators import RNTKClassifierCV as RNTKClassifierCV
-    from .estimators import RNTKGaussianProcess as RNTKGaussianProcess
-    from .estimators import RNTKRegressor as RNTKRegressor
-    from .estimators import RNTKRegressorCV as RNTKRegressorCV
-    from .estimators import RNTKRidgeClassifier as RNTKRidgeClassifier
+    from .io import read as read
+    from .io.models import load as load
+    from .io.models import save as save
     from .kernels import NTK as NTK
     from .kernels import RNTK as RNTK
+    from .learners import NystromFeatures as NystromFeatures
+    from .learners import RNTKClassifier as RNTKClassifier
+    from .learners import RNTKClassifierCV as RNTKClassifierCV
+    from .learners import RNTKGaussianProcess as RNTKGaussianProcess
+    from .learners import RNTKRegressor as RNTKRegressor
+    from .learners import RNTKRegressorCV as RNTKRegressorCV
+    from .learners import RNTKRidgeClassifier as RNTKRidgeClassifier
     from .sequences import SequenceBatch as SequenceBatch
     from .sequences import as_batch as as_batch
+    from .theory import Sensitivity as Sensitivity
+    from .theory import input_gradient as input_gradient
+    from .theory import sensitivity as sensitivity
+    from .theory import suggest as suggest
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,11 @@ error types from one place and this module imports nothing of the package. User 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
 
 __all__ = ["HermiteAccuracyWarning", "KernelOverflowError", "ProblemReport", "SequenceError"]
 
@@ -177,3 +181,14 @@ class HermiteAccuracyWarning(UserWarning):
     def __init__(self, message: str, error: float = float("nan")) -> None:
         super().__init__(message)
         self.error = error
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """`value` as an integer of at least `least`, or a ValueError."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = least - 1
+    if isinstance(value, (bool, np.bool_)) or count < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return count

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rntk.reproduce import Mode, reproduce, write_report
-from toy_studies import Toy
+from helpers.toy_studies import Toy
+from rntk.papers.reproduce import Mode, reproduce, write_report
 
 pytestmark = pytest.mark.browser
 

@@ -1,7 +1,8 @@
 """Numbers of this library as they were before it was rebuilt: 200 kernels drawn from all there is, and some learners.
 
-`python -m tests.frozen` computes them anew and stores them; `tests/test_frozen.py` compares. They say that nothing
-moved, not that it is right: that is for the oracles. Store them again only with a reason, in a commit that gives it.
+`python -m tests.frozen` computes them anew and stores them; `tests/engine/test_frozen.py` compares. They say that
+nothing moved, not that it is right: that is for the oracles. Store them again only with
+a reason, in a commit that gives it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In goes a name, an `Activation`, or any vectorised callable; out comes an object that knows V = E[φ(z₁)φ(z₂)] and
 V' = E[φ'(z₁)φ'(z₂)] twice: as the textbook formula, for reading, and as a compiled step on blocks of pairs, for
-speed. The array engine has forms of its own (`rntk.engine.array_api.duals`).
+speed. The array engine has forms of its own (`rntk.engine.array.duals`).
 """
 
 from __future__ import annotations

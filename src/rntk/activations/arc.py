@@ -10,8 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from ..compiled import horner, part_of_loop
 from . import arc_coefficients as coefficients
+from .compiled import horner, part_of_loop
 
 #: Adding it to a number of moderate size rounds that to an integer, which then stands in the lowest bits.
 MAGIC = 1.5 * 2.0**52

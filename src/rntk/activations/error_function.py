@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
 from . import balls
 from .arc import arcsin_excess
 from .base import Activation, Array, Lanes, Moments, common_marks, ratio
+from .compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
 from .signatures import FARTHEST, forward_signature, partials_signature
 
 #: Relative differences of variances up to which two sides are compared by their difference.

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
 from . import balls
 from .arc import arccos_near, arcsin_excess
 from .base import Activation, Array, Lanes, Moments, common_marks, inverse_root
+from .compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
 from .signatures import forward_signature, partials_signature
 
 TINY = 1e-305

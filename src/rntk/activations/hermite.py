@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..compiled import compile_pointer, inlined, wide_vectors
 from ..errors import ActivationError, HermiteAccuracyWarning
 from . import balls, expansion
 from .base import Activation, Array, Lanes, Moments, common_marks, ratio
+from .compiled import compile_pointer, inlined, wide_vectors
 from .signatures import FARTHEST, forward_signature, partials_signature
 
 #: Accuracy to which an order is chosen in double precision.

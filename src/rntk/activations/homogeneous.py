@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import compile_pointer, inlined, wide_vectors
 from . import balls
 from .arc import polynomial_a, polynomial_b
 from .base import Activation, Array, Lanes, Moments
+from .compiled import compile_pointer, inlined, wide_vectors
 from .signatures import forward_signature, partials_signature
 
 

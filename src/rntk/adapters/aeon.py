@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ..estimators import RNTKClassifierCV, RNTKRegressorCV
+from ..learners import RNTKClassifierCV, RNTKRegressorCV
 from ..sequences import SequenceBatch
 from . import not_installed
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from ..estimators.base import gram, self_gram
 from ..kernels import NTK, RNTK
+from ..kernels.pairwise import gram, self_gram
 from ..sequences import as_batch
 from . import not_installed
 

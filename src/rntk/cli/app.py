@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from ..version import __version__
+from .. import __version__
 from .demo import demo
 from .explore import explore
 from .fit import fit

@@ -24,7 +24,7 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    from ..demo import classify_cut_series, draw, load, try_rbf, try_rntk, warm_up
+    from .demonstration import classify_cut_series, draw, load, try_rbf, try_rntk, warm_up
 
     console = Console(highlight=False)
     console.print(f"Getting compiled code ready: compiling once, about {COMPILE_SECONDS} s; later runs load it.")

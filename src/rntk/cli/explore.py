@@ -68,7 +68,7 @@ def _study(data: Path | None, task: Task, label: str, format: Format | None, mis
         return cylinder_bell_funnel()
     if str(data) in BUNDLED and not data.exists():
         require("aeon", ("aeon.datasets",))
-        from ..demo import load
+        from .demonstration import load
 
         bundled = load(str(data))
         return Study.of(bundled.name, bundled.train, bundled.train_labels)

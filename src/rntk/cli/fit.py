@@ -24,7 +24,7 @@ from .output import counted, make_console, make_table, print_json, short
 from .refusal import refuse, refusing
 
 if TYPE_CHECKING:
-    from ..files import LabelledSequences
+    from ..io import LabelledSequences
 
 
 class Task(StrEnum):
@@ -75,8 +75,8 @@ def fit(
     content = read_data(data, label, format, missing)
     classify, y = _targets(content, task)
 
-    from ..estimators import RNTKClassifierCV, RNTKRegressorCV
-    from ..models import save
+    from ..io.models import save
+    from ..learners import RNTKClassifierCV, RNTKRegressorCV
 
     learner = RNTKClassifierCV if classify else RNTKRegressorCV
     model = learner(search=search.value, family=family.value, n_jobs=jobs, random_state=seed, cache=cache)
@@ -121,7 +121,7 @@ def _targets(content: LabelledSequences, task: Task) -> tuple[bool, Any]:
 
 
 def _report(model: Any, content: LabelledSequences, y: Any, classify: bool) -> dict[str, Any]:
-    from ..version import __version__
+    from .. import __version__
 
     lengths, results = content.X.lengths, model.cv_results_
     order = results["rank_test_score"].argsort()[: len(getattr(model, "members_", [None]))]

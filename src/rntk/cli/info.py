@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from ..version import __version__
+from .. import __version__
 from .extras import missing_packages
 
 
@@ -51,7 +51,7 @@ def processor_name() -> str:
 
 def describe_threads() -> str:
     """Threads a kernel takes unless told otherwise, and the cores of the machine."""
-    from ..threads import count_threads
+    from ..runtime import count_threads
 
     return f"{count_threads(None)} of {os.cpu_count()} cores"
 
@@ -61,8 +61,8 @@ def describe_cache() -> str:
     from numba import njit
 
     from ..activations import homogeneous
+    from ..engine import assemble
     from ..engine.fused.sweep import sweep
-    from ..gram import assemble
 
     try:
         functions = (sweep, assemble._place, homogeneous._forward)

@@ -13,7 +13,7 @@ import typer
 from .refusal import refuse, refusing
 
 if TYPE_CHECKING:
-    from ..files import LabelledSequences
+    from ..io import LabelledSequences
 
 
 class Format(StrEnum):
@@ -45,7 +45,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if 
 
 def read_data(path: Path, label: str, format: Format | None, missing: Missing) -> LabelledSequences:
     """The sequences in a file, or a refusal."""
-    from ..files import read
+    from ..io import read
 
     with refusing():
         return read(path, format=None if format is None else format.value, label=label, missing=missing.value)
@@ -53,7 +53,7 @@ def read_data(path: Path, label: str, format: Format | None, missing: Missing) -
 
 def load_model(path: Path) -> Any:
     """The learner in a file, or a refusal."""
-    from ..models import load
+    from ..io.models import load
 
     with refusing():
         return load(path)

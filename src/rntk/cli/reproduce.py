@@ -13,7 +13,7 @@ from .output import counted, make_console, make_table
 from .refusal import refuse, refusing
 
 if TYPE_CHECKING:
-    from ..reproduce import Study
+    from ..papers.reproduce import Study
 
 
 def reproduce(
@@ -36,7 +36,7 @@ def reproduce(
     ] = False,
 ) -> None:
     """Reproduce figures and tables of the papers; go on where an earlier run stopped."""
-    from ..reproduce import STUDIES
+    from ..papers.reproduce import STUDIES
 
     if show:
         _show(STUDIES)
@@ -50,10 +50,10 @@ def reproduce(
 
     import matplotlib
 
-    from ..datasets.folder import choose_folder
-    from ..reproduce import Mode, write_report
-    from ..reproduce import reproduce as run
-    from ..reproduce.store import BusyError
+    from ..papers.data.folder import choose_folder
+    from ..papers.reproduce import Mode, write_report
+    from ..papers.reproduce import reproduce as run
+    from ..papers.reproduce.store import BusyError
 
     matplotlib.use("Agg")  # files, never windows
     mode = Mode.FULL if full else Mode.QUICK

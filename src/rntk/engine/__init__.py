@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import scales
-from .array_api.libraries import foreign_arrays, is_elsewhere, place_of
+from .array.libraries import foreign_arrays, is_elsewhere, place_of
 from .tiles import Block, Problem, Scale, Tile
 
 __all__ = ["ENGINES", "Block", "Engine", "Problem", "Scale", "Tile", "choose_engine", "load_engine", "scales"]
@@ -56,7 +56,7 @@ def load_engine(name: str) -> Engine:
     """The engine of tiles meant by `name`, imported on first use: compiled code loads only when it runs."""
     chosen, _ = choose_engine(name)
     if chosen == "array":
-        raise ValueError("the array engine has no tiles; see rntk.engine.array_api.ArrayProblem")
+        raise ValueError("the array engine has no tiles; see rntk.engine.array.ArrayProblem")
     if chosen == "fused":
         from . import fused
 

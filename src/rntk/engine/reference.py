@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..activations import balls
 from ..activations.balls import ball, dot
-from ..architecture import LAYER_SIGMAS, Architecture, Direction
+from ..network import LAYER_SIGMAS, Architecture, Direction
 from ..sequences import SequenceBatch
 from .tiles import Block, Scale, Tile
 

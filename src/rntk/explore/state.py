@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis import Sensitivity, sensitivity, suggest
 from ..errors import HermiteAccuracyWarning, KernelOverflowError
-from ..estimators.search.grids import relative_ridges
-from ..estimators.search.ridge import ridge_path
+from ..learners.search.grids import relative_ridges
+from ..learners.search.ridge import ridge_path
+from ..theory import Sensitivity, sensitivity, suggest
 from .budget import Plan, plan
 from .data import Group, Part, Study
 from .settings import Settings

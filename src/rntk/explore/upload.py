@@ -6,7 +6,7 @@ import base64
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 
-from ..files import read
+from ..io import read
 from .data import Study
 from .state import Trouble
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.network import KernelPair
-from ..progress import progress_bar
+from ..runtime import progress_bar
 from .kernels import MEMORY, on_batches
 from .network import Network
 from .precision import as_dtype

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..kernels import NTK
 from ..kernels.network import NetworkKernel
 from ..plot import COLOURS, axes_or_new
-from ..progress import progress_bar
+from ..runtime import progress_bar
 from .average import samples, seed_list
 from .kernels import MEMORY
 from .network import network

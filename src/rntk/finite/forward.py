@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..architecture import Architecture
+from ..network import Architecture
 from .inputs import Reading
 from .weights import layer_scales, readout_scale
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ..architecture import Architecture
+from ..network import Architecture
 from ..sequences import SequenceBatch
 
 #: Tell apart the random numbers of weights and of initial states, whatever seeds they are given.

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..architecture import Architecture
-from ..checks import check_count
+from ..errors import check_count
 from ..kernels.network import NetworkKernel
+from ..network import Architecture
 from ..sequences import SequenceBatch
 from . import weights
 from .activations import check_twin, jax_function

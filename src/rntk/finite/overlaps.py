@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..architecture import Architecture
+from ..network import Architecture
 from .gradients import Trace
 from .weights import layer_scales, readout_scale
 

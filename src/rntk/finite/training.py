@@ -13,8 +13,8 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from ..checks import check_count
-from ..progress import progress_bar
+from ..errors import check_count
+from ..runtime import progress_bar
 from .inputs import Reading, read
 from .kernels import MEMORY, on_batches
 from .network import Network

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..architecture import Architecture
+from ..network import Architecture
 from .inputs import WEIGHTS, generator
 
 #: A pytree of JAX arrays: {"forward": {"W": (W_1, …), "U": (U_1, …), "b": (b_1, …), "V": V}, "backward": …}.

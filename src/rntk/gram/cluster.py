@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import parse_bytes, say_bytes
-from ..evaluation import with_settings
+from ..kernels.pairwise import with_settings
+from ..runtime import parse_bytes, say_bytes
 from .errors import ClusterError
 from .layout import Layout, Tile
 from .work import Work, make_work

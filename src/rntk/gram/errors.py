@@ -6,7 +6,7 @@ import errno
 from collections.abc import Sequence
 from typing import Any
 
-from ..checks import say_bytes
+from ..runtime import say_bytes
 
 
 class GramStoreError(ValueError):

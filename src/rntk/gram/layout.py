@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..activations import HermiteActivation, as_activation
-from ..checks import check_count, say_bytes
-from ..evaluation import settings_of
+from ..errors import check_count
+from ..kernels.pairwise import settings_of
+from ..runtime import say_bytes
 from ..sequences import SequenceBatch
 
 #: Sequences per side of a tile, at most and at least. A larger tile holds more memory and gains no speed.

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import parse_bytes
-from ..progress import progress_bar
+from ..runtime import parse_bytes, progress_bar
 from .cluster import connected, run_on_cluster, tiles_to_share
 from .errors import GramStoreError, StoreFullError, name_tiles
 from .folder import DOCUMENT, StoreFolder, begin, commit, delete, resume

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import progress_bar
+from ..runtime import progress_bar
 from .errors import DamagedTileError, GramStoreError
 from .folder import INDEX, StoreFolder, write_at
 from .layout import Layout, Tile

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from ..checks import say_bytes
-from ..engine.array_api.batch import ArrayBatch, read_arrays
-from ..engine.array_api.libraries import foreign_arrays, is_elsewhere, to_host
+from ..engine.array.batch import ArrayBatch, read_arrays
+from ..engine.array.libraries import foreign_arrays, is_elsewhere, to_host
 from ..errors import KernelOverflowError
-from ..evaluation import evaluate, leaves_of, settings_of, suited, with_settings
+from ..kernels.pairwise import evaluate, leaves_of, settings_of, suited, with_settings
+from ..runtime import count_threads, say_bytes
 from ..sequences import SequenceBatch, as_batch
-from ..threads import count_threads
 from .identity import describe, digest_batch
 from .layout import Layout, Tile, make_layout
 
@@ -31,7 +30,7 @@ class Work:
 
     Attributes
     ----------
-    kernel, kind : see `rntk.evaluation.evaluate`.
+    kernel, kind : see `rntk.kernels.pairwise.evaluate`.
     X, Y : the sequences; Y is None for a symmetric matrix. Of sequences on a device, the shapes.
     dtype : of the values as they are kept.
     device : X and, if there is one, Y where they lie, if that is on a device.
@@ -71,7 +70,7 @@ class Work:
     @cached_property
     def identity(self) -> dict[str, Any]:
         """What tells this matrix from others, as JSON; the block is added by the store."""
-        from ..version import __version__
+        from .. import __version__
 
         sides = [each.on_host() for each in self.device] or [self.X, *([] if self.Y is None else [self.Y])]
         digests = [digest_batch(side) for side in sides]

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..activations import Activation, as_activation
-from ..architecture import Architecture, Direction, per_layer
-from ..checks import check_count
-from ..errors import SequenceError
+from ..errors import SequenceError, check_count
+from ..network import Architecture, Direction, per_layer
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel, hyperparameter
 from .recurrent import Bounds, Sigma

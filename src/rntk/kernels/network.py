@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
 
-from ..architecture import Architecture, Direction
 from ..engine import Engine, Scale, choose_engine, load_engine, scales
+from ..engine.assemble import Grams, run_tiles
 from ..errors import KernelOverflowError
-from ..gram import Grams, run_tiles
-from ..progress import progress_bar
+from ..network import Architecture, Direction
+from ..runtime import count_threads, progress_bar
 from ..sequences import SequenceBatch
-from ..threads import count_threads
 
 if TYPE_CHECKING:
-    from ..engine.array_api import ArrayProblem
+    from ..engine.array import ArrayProblem
 
 Array = NDArray[Any]
 
@@ -42,7 +41,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
     initial state): it has no logarithm, so it is fixed.
     """
 
-    #: Whether data is vectors rather than sequences (`rntk.evaluation.suited`).
+    #: Whether data is vectors rather than sequences (`rntk.kernels.pairwise.suited`).
     compares_vectors = False
     # Set by the constructors of subclasses.
     normalize: bool
@@ -209,7 +208,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         return Grams(found.get("nngp", nothing), found.get("ntk", nothing), nothing)
 
     def _array_problem(self, X: Any, Y: Any, kind: str) -> ArrayProblem:
-        from ..engine.array_api import ArrayProblem, read_arrays
+        from ..engine.array import ArrayProblem, read_arrays
 
         batches = read_arrays(self._read, X, Y)
         return ArrayProblem(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..activations import Activation, as_activation
-from ..architecture import Architecture, Parameterization, Readout, per_layer
-from ..checks import check_count
+from ..errors import check_count
+from ..network import Architecture, Parameterization, Readout, per_layer
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel, hyperparameter
 

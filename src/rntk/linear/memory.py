@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count
+from ..errors import check_count
 from ..kernels import RNTK
 from ..plot import COLOURS, axes_or_new
 from .convolution import ScaledConv1D

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks import check_count
-from ..estimators.regressor import check_ridge, solve_ridge
+from ..errors import check_count
+from ..learners.ridge import check_ridge, solve_ridge
 from ..sequences import SequenceBatch, check_channels
 from .convolution import ScaledConv1D
 from .data import is_flat, laid_out, read_inputs, read_targets
@@ -90,7 +90,7 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.convolution_.rho
 
     def _fitted_kernels(self) -> list[Any]:
-        """None is kept: `rntk.models` asks every learner."""
+        """None is kept: `rntk.io.models` asks every learner."""
         return []
 
     def _solver(self, lags: int, batch: SequenceBatch) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count
+from ..errors import check_count
 from .data import laid_out, read_inputs
 from .filters import design_blocks
 from .scales import check_variances

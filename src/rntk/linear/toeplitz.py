@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count
-from ..errors import KernelOverflowError
+from ..errors import KernelOverflowError, check_count
 from ..kernels import RNTK
 from ..sequences import SequenceBatch
 from .data import read_inputs

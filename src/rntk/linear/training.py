@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count
-from ..progress import progress_bar
+from ..errors import check_count
+from ..runtime import progress_bar
 from ..sequences import SequenceBatch
 from .convolution import ScaledConv1D
 from .data import read_inputs, read_targets

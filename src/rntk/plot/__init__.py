@@ -1,9 +1,8 @@
 """Pictures: matplotlib axes in and out, labels in words, colours that colour-blind readers tell apart.
 
 In go results and matrices, out come the axes they are drawn on: `gram` and `spectrum` for Gram matrices, `sensitivity`,
-`training`, `memory_profile` and `kernel_by_angle` for curves, several of which share their axes, `critical_difference`
-for classifiers ranked over data sets. Records of experiments draw themselves. Needs matplotlib, which is loaded only
-when something is drawn: pip install "rntk[plot]".
+`training`, `memory_profile` and `kernel_by_angle` for curves, several of which share their axes. Records of experiments
+draw themselves. Needs matplotlib, which is loaded only when something is drawn: pip install "rntk[plot]".
 """
 
 from __future__ import annotations
@@ -11,12 +10,10 @@ from __future__ import annotations
 from .axes import COLOURS, axes_or_new
 from .curves import kernel_by_angle, memory_profile, sensitivity, training
 from .gram import effective_rank, gram, spectrum
-from .ranks import critical_difference
 
 __all__ = [
     "COLOURS",
     "axes_or_new",
-    "critical_difference",
     "effective_rank",
     "gram",
     "kernel_by_angle",

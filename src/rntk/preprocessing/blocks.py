@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rntk.checks import check_count
 from rntk.preprocessing.base import SequenceTransformer
 from rntk.preprocessing.runs import quietly, scale_runs
 from rntk.sequences import SequenceBatch
 from rntk.sequences.batch import offsets_of
+
+from ..errors import check_count
 
 __all__ = ["Downsample", "block_means", "downsample"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from rntk.checks import check_count
 from rntk.preprocessing.base import SequenceTransformer, seal
 from rntk.preprocessing.runs import quietly
 from rntk.sequences import SequenceBatch
 from rntk.sequences.batch import offsets_of
+
+from ..errors import check_count
 
 __all__ = ["Differences", "differences"]
 

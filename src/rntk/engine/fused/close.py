@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
 from ...activations import Activation
-from ...compiled import inlined
+from ...activations.compiled import inlined
 
 #: Distances (u and ℓ²/8 together) below which a lane is close: there 1e-16/√u is still far below any tolerance.
 CLOSE = 1e-8

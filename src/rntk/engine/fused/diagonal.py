@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...architecture import Architecture
+from ...network import Architecture
+from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
-from ...threads import run_in_threads
 from .. import scales
 from ..tiles import Scale, Tile
 from .problem import FusedProblem

@@ -6,7 +6,7 @@ Rows are sequences on the left, lanes run along memory (see `sweep`). Each funct
 
 from __future__ import annotations
 
-from ...compiled import inlined, wide_vectors
+from ...activations.compiled import inlined, wide_vectors
 from .close import mirrored
 
 #: Distances from being opposite below which they are summed up by themselves: 2 - u would lose too many digits.

@@ -16,8 +16,8 @@ import numpy as np
 from numba import from_dtype, types
 from numpy.typing import NDArray
 
-from ...architecture import Architecture, Direction
-from ...compiled import compile_function, inlined
+from ...activations.compiled import compile_function, inlined
+from ...network import Architecture, Direction
 from ...sequences import SequenceBatch
 from .. import scales
 from ..tiles import Block, Scale, Tile

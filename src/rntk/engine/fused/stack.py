@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...activations.signatures import FARTHEST, FARTHEST32
-from ...architecture import Architecture, Direction
+from ...network import Architecture, Direction
 from ...sequences import SequenceBatch
 from .close import CALM, close_rows
 from .units import Units, accumulated, log_rates, self_tangents, unit_parts

@@ -21,8 +21,8 @@ import numpy as np
 from numba import from_dtype, types
 from numpy.typing import NDArray
 
+from ...activations.compiled import compile_function, inlined
 from ...activations.signatures import forward_signature, partials_signature
-from ...compiled import compile_function, inlined
 from .close import complete, plain, quiet, settle
 from .lanes import (
     accumulate,

@@ -18,10 +18,10 @@ from numba import from_dtype, types
 from numpy.typing import NDArray
 
 from ...activations.base import ratio
-from ...architecture import Architecture, Direction
-from ...compiled import compile_function, inlined
+from ...activations.compiled import compile_function, inlined
+from ...network import Architecture, Direction
+from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
-from ...threads import run_in_threads
 from .walk import Walk, pieces
 
 Array = NDArray[np.float64]

@@ -18,11 +18,11 @@ from numba import from_dtype, types
 from numpy.typing import NDArray
 
 from ...activations import Moments
-from ...architecture import Architecture
-from ...compiled import compile_function, inlined
+from ...activations.compiled import compile_function, inlined
 from ...errors import KernelOverflowError
+from ...network import Architecture
+from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
-from ...threads import run_in_threads
 
 Array = NDArray[np.float64]
 #: Variances beyond this are refused where derivatives are asked for: those of V̂' by u grow with its power 3/2.

@@ -1,0 +1,35 @@
+"""`ModelFileError`, and the reason for one before the file is known."""
+
+from __future__ import annotations
+
+import reprlib
+
+
+class ModelFileError(ValueError):
+    """A model cannot be saved or loaded; the message names the file, what is wrong and what to do.
+
+    Examples
+    --------
+    >>> from rntk.io.models import load
+    >>> try:
+    ...     load("nowhere/model.rntk")
+    ... except ModelFileError as error:
+    ...     print(error)
+    nowhere/model.rntk cannot be loaded: there is no such file
+    """
+
+
+class DefectError(Exception):
+    """What is wrong with a model or its description. Raised inside the package; `save` and `load` add the file."""
+
+
+#: `repr` in bounded time, however large or deep a thing in a file is.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+_SHORT.maxlevel = 3
+
+
+def quote(value: object, limit: int = 60) -> str:
+    """What stands in a file, for a message: on one line, and short however long it is."""
+    text = _SHORT.repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,172 @@
+"""`read`, the one door, and `LabelledSequences`, what comes through it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from ..errors import ProblemReport
+from ..sequences import SequenceBatch, as_batch
+from .arff import parse_arff
+from .errors import from_report, refusal
+from .fields import Missing
+from .labels import parse_labels
+from .source import SUFFIXES, find_file, read_text
+from .table import parse_table
+from .ts import parse_ts
+from .ucr import parse_ucr
+
+__all__ = ["LabelledSequences", "read"]
+
+_KNOWN = "expected .tsv or .txt (UCR), .ts (aeon), .arff (Weka) or .csv"
+_FORMATS = ("tsv", "ts", "arff", "csv")
+_SAY_FORMAT = "pass format='tsv', 'ts', 'arff' or 'csv'"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledSequences:
+    """Sequences read from a file, with their labels.
+
+    Attributes
+    ----------
+    X : SequenceBatch
+        The n sequences, float64, in the order of the file.
+    y : ndarray of shape (n,) or None
+        int64 if all labels are whole numbers, float64 for regression targets, str otherwise; None without labels.
+    path : Path
+        The file.
+    format : "tsv", "ts", "arff" or "csv"
+        How it was read.
+    """
+
+    X: SequenceBatch
+    y: NDArray[Any] | None
+    path: Path
+    format: str
+
+    def __repr__(self) -> str:
+        labels = "None" if self.y is None else f"<{self.y.dtype.type.__name__.rstrip('_')} of shape {self.y.shape}>"
+        return f"LabelledSequences(X={self.X!r}, y={labels}, path={str(self.path)!r}, format={self.format!r})"
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    format: Literal["tsv", "ts", "arff", "csv"] | None = None,
+    label: str = "auto",
+    missing: Missing = "error",
+    header: bool | None = None,
+) -> LabelledSequences:
+    """Return the labelled sequences in a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        - ``.tsv``, ``.txt``: the UCR format, one univariate sequence per line, label first, separated by tabs;
+        - ``.ts``: the format of aeon and sktime, univariate or multivariate, without time stamps;
+        - ``.arff``: the format of Weka, univariate or with the dimensions in one relational attribute;
+        - ``.csv``: one univariate sequence per row. Long tables, with one row per step, are refused.
+    format : "tsv", "ts", "arff", "csv" or None
+        The format, if the suffix does not tell.
+    label : "auto", "first", "last", "none" or the name of a column
+        Where the label stands. "auto" is what the format says: the first field in ``.tsv``; what the header
+        announces in ``.ts``; in ``.arff`` the last attribute if it is nominal, or named label, class, target or y;
+        in ``.csv`` the column of such a name, else the first if there are more. "none" gives ``y = None``: every
+        field is a value then, except what a header calls a label.
+    missing : "error" or "interpolate"
+        What to do about missing values (NaN, NA, ``?``, ``null`` or an empty field): refuse the file, or fill
+        them linearly between their neighbours, and with the nearest value at the ends.
+    header : bool or None
+        Whether the first row of a ``.csv`` holds names. None looks at it.
+
+    Returns
+    -------
+    LabelledSequences
+        With attributes `X` (a `SequenceBatch`), `y`, `path` and `format`.
+
+    Raises
+    ------
+    DataFileError
+        Naming the file, the lines, what was expected and what to do.
+
+    Notes
+    -----
+    In ``.tsv``, ``.arff`` and ``.csv``, missing values at the end of a row are padding: they mark its length, before
+    `missing` is considered. In ``.ts`` lengths are explicit, and a missing value is missing wherever it stands.
+
+    Class labels keep their case, unlike with aeon's reader. Whole numbers may be written ``1`` or ``1.0``; where
+    nothing tells classes from targets, numbers that are not whole make `y` float64.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "toy.tsv"
+    >>> _ = path.write_text("1\\t0.5\\t0.25\\t0.75\\n2\\t1.5\\t2.5\\tNaN\\n")
+    >>> data = read(path)
+    >>> data.X
+    SequenceBatch(2 sequences, lengths 2 to 3, 1 channel, float64)
+    >>> data.y
+    array([1, 2])
+    >>> folder.cleanup()
+
+    References
+    ----------
+    H. A. Dau et al., The UCR Time Series Classification Archive, 2018; M. Middlehurst et al., aeon, JMLR 2024.
+    """
+    where = _as_path(path)
+    find_file(where)
+    chosen = _choose_format(where, format)
+    _check_arguments(where, chosen, label, missing, header)
+    text = read_text(where, {"ts": b"#%", "arff": b"%"}.get(chosen, b""))
+    report = ProblemReport(str(where))
+    if chosen == "tsv":
+        rows = parse_ucr(where, text, report, label=label, missing=missing)
+    elif chosen == "ts":
+        rows = parse_ts(where, text, report, label=label, missing=missing)
+    elif chosen == "arff":
+        rows = parse_arff(where, text, report, label=label, missing=missing)
+    else:
+        rows = parse_table(where, text, report, label=label, missing=missing, header=header)
+    y = parse_labels(report, rows)
+    if report:
+        raise from_report(report)
+    if not rows.series:
+        raise refusal(where, "it holds no sequences", "put one sequence per line after the header")
+    return LabelledSequences(as_batch(rows.series, dtype="float64", name=str(where)), y, where, chosen)
+
+
+def _as_path(path: object) -> Path:
+    if isinstance(path, (str, os.PathLike)):
+        name = os.fspath(path)
+        if isinstance(name, str) and name and "\x00" not in name:
+            return Path(name)
+        raise refusal(f"path {name!r}", "it names no file", "pass the path of a file")
+    raise refusal("path", f"it is of type {type(path).__name__}", "pass the path of a file, as a string or a Path")
+
+
+def _choose_format(path: Path, format: object) -> str:
+    if format is None:
+        suffix = path.suffix.lower()
+        if suffix not in SUFFIXES:
+            problem = f"its suffix {suffix!r} is not known" if suffix else "its name has no suffix"
+            raise refusal(path, f"{problem}, {_KNOWN}", _SAY_FORMAT)
+        return SUFFIXES[suffix]
+    if not isinstance(format, str) or format not in _FORMATS:
+        raise refusal(path, f"format={format!r} is not known", f"{_SAY_FORMAT}, or leave it out")
+    return format
+
+
+def _check_arguments(path: Path, format: str, label: object, missing: object, header: object) -> None:
+    if not isinstance(label, str) or not label:
+        raise refusal(path, f"label={label!r} is not a name", "pass 'auto', 'first', 'last', 'none' or a column's name")
+    if not isinstance(missing, str) or missing not in ("error", "interpolate"):
+        raise refusal(path, f"missing={missing!r} is not known", "pass missing='error' or 'interpolate'")
+    if header is not None and not isinstance(header, bool):
+        raise refusal(path, f"header={header!r} is not known", "pass header=True, header=False or None")
+    if header is not None and format != "csv":
+        raise refusal(path, f"header={header} is for .csv files, and this is read as .{format}", "leave header out")

@@ -1,0 +1,144 @@
+"""How work runs: on which threads, within how much memory, behind which progress bar."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event, Lock
+from typing import Any
+
+import numpy as np
+
+#: Seconds of work before a bar appears.
+PATIENCE = 2.0
+
+
+@contextmanager
+def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Callable[..., None]]:
+    """A function advance(amount, note="") that takes the amount of work just done, and a word to show beside the title.
+
+    Parameters
+    ----------
+    show : None shows a bar on a terminal once the work has taken two seconds; True always, at once; False never.
+    """
+    terminal = sys.stderr.isatty()
+    if show is False or (show is None and not terminal):
+        yield lambda amount, note="": None
+        return
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=terminal,  # on a terminal the bar goes when the work is done; in a log its last line stays
+    )
+    task = bar.add_task(title, total=total)
+    begun, started = time.monotonic(), False
+
+    def advance(amount: float, note: str = "") -> None:
+        nonlocal started
+        bar.update(task, advance=amount, description=f"{title}, {note}" if note else title)
+        if not started and (show or time.monotonic() - begun > PATIENCE):
+            bar.start()
+            started = True
+
+    try:
+        yield advance
+    finally:
+        if started:
+            bar.stop()
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`: None is every core this process may use, negative counts back from all, as in joblib."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return available
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a non-zero integer or None, not {n_jobs!r}")
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
+
+
+def run_in_threads(
+    work: Callable[[Any], float],
+    items: list[Any],
+    threads: int,
+    advance: Callable[[float], None] = lambda amount: None,
+) -> None:
+    """work(item) for every item; `advance` is told each result. An error or an interrupt stops what has not begun.
+
+    Workers take items themselves: with a future per item, the bookkeeping of the waiting thread would cost more
+    than small tiles do.
+    """
+    waiting, lock, stop = iter(items), Lock(), Event()
+
+    def worker() -> None:
+        while not stop.is_set():
+            with lock:
+                item = next(waiting, None)
+            if item is None:
+                return
+            try:
+                done = work(item)
+            except BaseException:
+                stop.set()
+                raise
+            with lock:
+                advance(done)
+
+    threads = min(threads, len(items))
+    if threads <= 1:
+        worker()
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="rntk") as pool:
+        futures = [pool.submit(worker) for _ in range(threads)]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            stop.set()
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def parse_bytes(memory: Any) -> int:
+    """Bytes meant by a number, or by a text such as "1GB", "500 MB" or "2 GiB".
+
+    Examples
+    --------
+    >>> parse_bytes("1.5 GB"), parse_bytes("2GiB"), parse_bytes(4096)
+    (1500000000, 2147483648, 4096)
+    """
+    count = math.nan
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([kmgt]?)(i?)b?\s*", memory.lower())
+        if match and (match[2] or not match[3]):
+            unit = 1024 ** "kmgt".index(match[2]) * 1024 if match[3] else _UNITS[match[2]]
+            count = float(match[1]) * unit
+    elif isinstance(memory, numbers.Real) and not isinstance(memory, (bool, np.bool_)):
+        count = float(memory)
+    if not 1 <= count < 2**63:
+        raise ValueError(f'memory must be a number of bytes or a text such as "1GB", not {memory!r}')
+    return int(count)
+
+
+def say_bytes(count: float) -> str:
+    """A number of bytes as people say it: 1.6 GB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

@@ -1,0 +1,325 @@
+"""How much a kernel listens to each step: s(t) = |∂Θ(x, x')/∂x_t|, averaged over pairs ([R], section 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import KernelOverflowError, check_count
+from ..kernels import NetworkKernel
+from ..plot import COLOURS, axes_or_new
+from ..runtime import count_threads, progress_bar
+from ..sequences import SequenceBatch
+from .pairs import Gradients, Index, in_groups, join, require_number_per_pair
+
+Array = NDArray[np.float64]
+
+#: Pairs drawn from a batch unless told otherwise.
+PAIRS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Sensitivity curves of many pairs, averaged. All curves are in the order of time and end at the last step.
+
+    Sequences are compared aligned at their last steps, so curves of unequal lengths are averaged aligned there too:
+    entry -1 is the last step, entry -1 - k the step with lag k, over those pairs that are long enough (`count`).
+
+    Attributes
+    ----------
+    mean : (T,), mean of s(t) over the pairs, T the length of the longest first sequence.
+    error : (T,), its standard error, as if pairs were independent; NaN where there is only one.
+    count : (T,), pairs that have this step.
+    normalised : (T,), mean of s(t)/max_t s(t), each pair's curve divided by its own largest value, as in the paper.
+        Pairs that are sensitive to nothing have no such curve and are left out.
+    n_pairs, n_silent : how many pairs, and how many of them have s(t) = 0 at every step.
+    kernel : what the kernel was.
+    pairs : (P, T), every pair's s(t), NaN before its first step; only with `keep_pairs`.
+    """
+
+    mean: Array
+    error: Array
+    count: Index
+    normalised: Array
+    n_pairs: int
+    n_silent: int
+    kernel: str
+    pairs: Array | None = None
+
+    @property
+    def lags(self) -> Index:
+        """(T,), steps from each entry to the last one: T - 1 down to 0."""
+        return np.arange(len(self.mean))[::-1]
+
+    @property
+    def flatness(self) -> float:
+        """Coefficient of variation of `normalised` over time, steps weighted by `count`: 0 is flat.
+
+        NaN if every pair is silent. One step is flat.
+        """
+        return float(np.sqrt(misfit(self.normalised, np.ones(len(self.mean)), self.count)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON; None where there is no number."""
+        return {
+            "kernel": self.kernel,
+            "lags": self.lags.tolist(),
+            "mean": self.mean.tolist(),
+            "error": [None if np.isnan(value) else value for value in self.error.tolist()],
+            "count": self.count.tolist(),
+            "normalised": self.normalised.tolist(),
+            "flatness": None if np.isnan(self.flatness) else self.flatness,
+            "n_pairs": self.n_pairs,
+            "n_silent": self.n_silent,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Sensitivity:
+        """The curves whose `to_dict` gave `values`."""
+        mean, error, normalised = (np.array(values[name], dtype=np.float64) for name in ("mean", "error", "normalised"))
+        count = np.array(values["count"], dtype=np.int64)
+        return cls(mean, error, count, normalised, values["n_pairs"], values["n_silent"], values["kernel"])
+
+    def plot(
+        self, ax: Any = None, *, normalised: bool = True, label: str | None = None, colour: str = COLOURS[0]
+    ) -> Any:
+        """The normalised curve, or the mean with two standard errors on either side; returns the axes."""
+        ax = axes_or_new(ax)
+        # With one length steps have numbers; otherwise only their distance from the end means something.
+        one_length = bool((self.count == self.count[-1]).all())
+        at = 1 + np.arange(len(self.mean)) if one_length else -self.lags
+        curve = self.normalised if normalised else self.mean
+        ax.plot(at, curve, color=colour, label=label, marker="o" if len(at) == 1 else None)
+        if not normalised:
+            ax.fill_between(at, curve - 2 * self.error, curve + 2 * self.error, color=colour, alpha=0.2, linewidth=0)
+        ax.set(
+            xlabel="step" if one_length else "steps from the last",
+            ylabel="sensitivity, relative to its largest" if normalised else "sensitivity |∂Θ/∂x|",
+        )
+        ax.set_ylim(bottom=0)
+        if label is not None:
+            ax.legend(frameon=False)
+        return ax
+
+
+def sensitivity(
+    kernel: NetworkKernel,
+    X: Any,
+    Y: Any = None,
+    *,
+    pairs: int | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    keep_pairs: bool = False,
+) -> Sensitivity:
+    """How sensitive a kernel is to each step of its inputs, over many pairs of sequences.
+
+    For a pair (x, x') it is s(t) = ‖∂Θ(x, x')/∂x_t‖₂, exact, from one reverse pass per pair in O(T). Where s(t) is
+    small, the kernel hardly sees what happens at step t. A flat curve treats all steps alike, which the RNTK paper
+    recommends in the absence of other knowledge.
+
+    Parameters
+    ----------
+    kernel : an `RNTK` (or `NTK`) with readout "last" or "mean".
+    X : sequences, see `rntk.sequences.as_batch`; lengths may differ.
+    Y : other sequences, as many as in `X`. Row i of `X` is paired with row i of `Y`, and the derivative is by `X`.
+        Without `Y`, pairs (x_i, x_j) with i ≠ j are drawn from `X`: all of them if there are no more than `pairs`,
+        otherwise `pairs` different ones at random.
+    pairs : at most so many pairs; None means 1000 pairs of `X`, or every row of `X` and `Y`.
+    seed : of the draw; the result is the same for the same seed, whatever `n_jobs`.
+    n_jobs, progress : as for the kernel; None takes the kernel's own.
+    keep_pairs : also return every pair's curve.
+
+    Returns
+    -------
+    Sensitivity : curves in the order of time, aligned at the last step, with standard errors and counts.
+
+    Raises
+    ------
+    ValueError : the readout is "sequence", `X` and `Y` don't go together, or `X` alone has no two sequences.
+    KernelOverflowError : a derivative is too large for float64; the message says what to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rntk import RNTK, sensitivity
+    >>> X = np.random.default_rng(0).standard_normal((50, 20))
+    >>> forgetful = sensitivity(RNTK(sigma_w=1.0), X)
+    >>> balanced = sensitivity(RNTK(sigma_w=2**0.5), X)
+    >>> balanced.flatness < forgetful.flatness
+    True
+    >>> bool(forgetful.normalised[0] < 0.01 * forgetful.normalised[-1])
+    True
+
+    References
+    ----------
+    Alemohammad et al., The Recurrent Neural Tangent Kernel, arXiv:2006.10246, equation (20) and Figure 3.
+    """
+    batch, left, right = choose_pairs(kernel, X, Y, pairs, seed, "sensitivity")
+    n = len(batch) // 2
+
+    def name(i: int) -> str:
+        return f"sequence {i}" if Y is None else f"sequence {i} of X" if i < n else f"sequence {i - n} of Y"
+
+    return curves(kernel, batch, left, right, n_jobs=n_jobs, progress=progress, keep_pairs=keep_pairs, name=name)
+
+
+def choose_pairs(
+    kernel: NetworkKernel, X: Any, Y: Any, pairs: int | None, seed: int, name: str
+) -> tuple[SequenceBatch, Index, Index]:
+    """One batch in float64, and the pairs of its sequences to look at."""
+    if not isinstance(kernel, NetworkKernel):
+        raise ValueError(f"{name} takes an RNTK or NTK, not {type(kernel).__name__}")
+    require_number_per_pair(kernel, name)
+    if pairs is not None:
+        check_count("pairs", pairs)
+    rng = np.random.default_rng(seed)
+    first = kernel._read(X, "X")
+    n = len(first)
+    if Y is None:
+        if n < 2:
+            raise ValueError(f"{name} compares sequences with one another: X needs two or more, or give Y as well")
+        return join(first), *draw_pairs(n, int(pairs or PAIRS), rng)
+    second = kernel._read(Y, "Y")
+    if first.n_channels != second.n_channels:
+        raise ValueError(f"X has {first.n_channels} channels and Y has {second.n_channels}; they must agree")
+    if n != len(second):
+        raise ValueError(
+            f"row i of X is paired with row i of Y, but X has {n} sequences and Y has {len(second)}; give as many, or "
+            "X alone to draw pairs from it"
+        )
+    rows = np.arange(n) if pairs is None or pairs >= n else np.sort(rng.choice(n, int(pairs), replace=False))
+    return join(first, second), rows, n + rows
+
+
+def draw_pairs(n: int, most: int, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Ordered pairs (i, j), i ≠ j, of n sequences: all of them, or `most` different ones at random."""
+    total = n * (n - 1)
+    code = np.arange(total) if total <= most else np.sort(rng.choice(total, most, replace=False))
+    left, right = code // (n - 1), code % (n - 1)
+    return left, right + (right >= left)
+
+
+def curves(
+    kernel: NetworkKernel,
+    batch: SequenceBatch,
+    left: Index,
+    right: Index,
+    *,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    keep_pairs: bool = False,
+    with_scale: bool = True,
+    name: Callable[[int], str] = lambda i: f"sequence {i}",
+) -> Sensitivity:
+    """`sensitivity` of given pairs. Without scale only `normalised` has a meaning, and nothing can overflow in it."""
+    longest = int(batch.lengths[left].max())
+    kept = np.full((len(left), longest), np.nan) if keep_pairs else None
+    parts: list[dict[int, _Part]] = []
+    bad: list[int] = []
+    threads = count_threads(kernel.n_jobs if n_jobs is None else n_jobs)
+    total = float(batch.lengths[left].sum())
+    with progress_bar("sensitivity", total, kernel.progress if progress is None else progress) as advance:
+        for group in in_groups(kernel, batch, left, right, threads=threads, with_scale=with_scale, name=name):
+            done: dict[int, _Part] = {}
+            parts.append(done)
+
+            def consume(number: int, places: Index, found: Gradients, done: Any = done, group: Any = group) -> None:
+                table, has = _table(found, longest)
+                if not np.isfinite(table).all():
+                    at = np.flatnonzero(~np.isfinite(table).all(axis=1))
+                    bad.append(int(group.places[places[at]].min()))
+                    return
+                if kept is not None:
+                    kept[group.places[places]] = np.where(has, table, np.nan)
+                done[number] = _summarise(table, has)
+
+            group.gradients.each(group.left, group.right, consume, advance)
+    if bad:
+        i, j = int(left[min(bad)]), int(right[min(bad)])
+        raise KernelOverflowError(
+            f"the sensitivity of {name(i)} (length {batch.lengths[i]}) against {name(j)} (length {batch.lengths[j]}) "
+            "overflows float64: the kernel grows along the sequences. Take normalize=True, which keeps scales apart, "
+            f"or a smaller sigma_w (now {max(kernel._architecture().sigma_w):.4g}; ReLU is balanced at 1.4142), or "
+            "scale the inputs down",
+            sequence=i,
+        )
+    # In the order of the tasks, whichever thread was first.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        whole = _Part.merge([done[number] for done in parts for number in sorted(done)])
+        error = np.sqrt(whole.spread / (whole.count - 1) / whole.count)
+        shape = np.where(whole.loud > 0, whole.shape / np.maximum(whole.loud, 1), 0.0)
+    return Sensitivity(whole.mean, error, whole.count, shape, len(left), whole.n_silent, repr(kernel), kept)
+
+
+def misfit(curve: Array, target: Array, count: Index) -> float:
+    """Σ_t ω_t (curve_t/⟨curve⟩ - target_t/⟨target⟩)², where ⟨·⟩ is the mean with weights ω_t = count_t/Σ count."""
+    weight = count / count.sum()
+    level, aim = float(weight @ curve), float(weight @ target)
+    if not level > 0:
+        return float("nan")
+    return float(weight @ np.square(curve / level - target / aim))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Sums over some of the pairs, per step; `spread` is the sum of squares about `mean`."""
+
+    count: Index
+    mean: Array
+    spread: Array
+    loud: Index  # pairs with a normalised curve
+    shape: Array  # sum of those
+    n_silent: int
+
+    @staticmethod
+    def merge(parts: list[_Part]) -> _Part:
+        """All parts together; means and spreads by the rule of Chan, Golub and LeVeque."""
+        count, mean, spread = parts[0].count, parts[0].mean, parts[0].spread
+        for part in parts[1:]:
+            both = count + part.count
+            share = np.divide(part.count, both, out=np.zeros(len(mean)), where=both > 0)
+            gap = part.mean - mean
+            mean = mean + share * gap
+            spread = spread + part.spread + np.square(gap) * share * count
+            count = both
+        loud, shape = sum(part.loud for part in parts), sum(part.shape for part in parts)
+        return _Part(count, mean, spread, np.asarray(loud), np.asarray(shape), sum(part.n_silent for part in parts))
+
+
+def _table(found: Gradients, longest: int) -> tuple[Array, NDArray[np.bool_]]:
+    """s(t) of some pairs, (P, T) aligned at the last step, zero before the first; and where there is a step."""
+    gradient, lengths = found.gradient, np.diff(found.offsets)
+    norm = np.abs(gradient[:, 0]) if gradient.shape[1] == 1 else np.hypot.reduce(gradient, axis=1)
+    if (lengths == longest).all():
+        return norm.reshape(-1, longest), np.ones((len(lengths), longest), dtype=bool)
+    has = np.arange(longest) >= longest - lengths[:, None]
+    table = np.zeros(has.shape)
+    table[has] = norm
+    return table, has
+
+
+def _summarise(table: Array, has: NDArray[np.bool_]) -> _Part:
+    """Sums over pairs as products with vectors: one pass over the table each."""
+    everywhere = bool(has.all())
+    ones = np.ones(len(table))
+    count = np.full(table.shape[1], len(table)) if everywhere else has.sum(axis=0)
+    mean = (ones @ table) / np.maximum(count, 1)
+    apart = table - mean
+    if not everywhere:
+        apart[~has] = 0.0
+    largest = table.max(axis=1)
+    loud = largest > 0
+    # Divided by their own largest values and summed; silent pairs count for nothing, and 1/largest may be too large.
+    tiny = loud & (largest < 1e-290)
+    shape = np.divide(1.0, largest, out=np.zeros(len(table)), where=loud & ~tiny) @ table
+    if tiny.any():
+        shape += (table[tiny] / largest[tiny, None]).sum(axis=0)
+    loud_count = np.full(table.shape[1], np.count_nonzero(loud)) if everywhere else has[loud].sum(axis=0)
+    spread = np.einsum("pt,pt->t", apart, apart)
+    return _Part(count, mean, spread, loud_count, shape, int(np.count_nonzero(~loud)))

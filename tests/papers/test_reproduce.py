@@ -1,0 +1,334 @@
+"""Runs that are interrupted, damaged or partly failing, and the report that is made of their records alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from helpers import toy_studies
+from helpers.toy_studies import Toy
+from rntk.papers.reproduce import STUDIES, Mode, Results, reproduce, write_report
+from rntk.papers.reproduce.store import BusyError, DamagedRecordError, digest, locked, read_sealed, write_sealed
+from rntk.papers.reproduce.study import NotRunError
+
+pytest.importorskip("matplotlib", reason='figures need matplotlib: pip install "rntk[plot]"')
+pytest.importorskip("jinja2", reason='the report needs jinja2: pip install "rntk[reproduce]"')
+
+
+def run(out: Path, *studies: Toy, mode: Mode = Mode.QUICK, jobs: int = 1) -> tuple[list[dict], list[str]]:
+    lines: list[str] = []
+    return reproduce(studies, mode, out, jobs=jobs, say=lines.append, progress=False), lines
+
+
+def what_was_found(folder: Path) -> dict[str, dict]:
+    """Records without what tells one run from another: when and where units ran."""
+    found = {}
+    for path in sorted(folder.glob("*/record.json")):
+        record = read_sealed(path)
+        record.pop("run")
+        found[path.parent.name] = record
+    return found
+
+
+def figures_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.glob("*/*.svg"))}
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """A function that counts the units computed so far."""
+    path = tmp_path / "calls"
+    monkeypatch.setenv("TOY_CALLS", str(path))
+    return lambda: path.read_text().splitlines() if path.exists() else []
+
+
+def test_record_says_everything(tmp_path):
+    (record,), lines = run(tmp_path, Toy())
+    stored = read_sealed(tmp_path / "quick" / "toy" / "record.json")
+    assert stored["claims"] == record["claims"]
+    assert [claim["verdict"] for claim in stored["claims"]] == ["reproduced", "differs"]
+    assert stored["claims"][0]["reason"] == "" and stored["claims"][1]["reason"] == "it never was"
+    assert stored["claims"][1]["paper"] == "101"
+    assert stored["units"]["seed-3"]["config"]["random_state"] == 3
+    assert stored["units"]["seed-3"]["result"]["nothing"] is None  # JSON has no NaN
+    (place,) = stored["run"]["environments"].values()
+    assert place["machine"]["cores"] >= 1 and {"python", "rntk", "numpy"} <= set(place["versions"])
+    assert all(unit["seconds"] >= 0 for unit in stored["run"]["units"].values())
+    assert stored["command"] == "rntk reproduce toy --quick"
+    assert {path.name for path in (tmp_path / "quick" / "toy").iterdir()} == {"record.json", "means.png", "means.svg"}
+    assert lines == ["toy: 1 reproduced, 1 differs"]
+
+
+def test_finished_units_are_not_computed_again(tmp_path, calls):
+    run(tmp_path, Toy(units=3))
+    assert len(calls()) == 3
+    run(tmp_path, Toy(units=3))
+    assert len(calls()) == 3
+    run(tmp_path, Toy(units=5))  # two more: only those
+    assert len(calls()) == 5
+    run(tmp_path, Toy(units=5), mode=Mode.FULL)  # other settings are other results, kept elsewhere
+    assert len(calls()) == 10
+    changed = Toy(units=5)
+    changed.revision = 2
+    run(tmp_path, changed)
+    assert len(calls()) == 15
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_failed_unit_stops_nothing_else(tmp_path, jobs):
+    (bad, good), lines = run(tmp_path, Toy("bad", do={1: "fail"}), Toy("good"), jobs=jobs)
+    assert "this unit fails" in bad["failures"]["seed-1"]
+    assert any("bad, seed-1 failed: ValueError: this unit fails" in line for line in lines)
+    verdicts = {claim["key"]: claim for claim in bad["claims"]}
+    assert verdicts["small"]["verdict"] == "reproduced"
+    assert verdicts["large"]["verdict"] == "not run" and "this unit fails" in verdicts["large"]["reason"]
+    assert len(bad["units"]) == 5 and not good["failures"]
+    (again,), _ = run(tmp_path, Toy("bad"))  # what was wrong is repaired: its config differs, so it runs
+    assert not again["failures"] and len(again["units"]) == 6
+
+
+def test_unit_whose_process_dies_is_reported(tmp_path):
+    (bad, good), _ = run(tmp_path, Toy("bad", units=3, do={2: "die"}), Toy("good", units=3), jobs=2)
+    assert set(bad["failures"]) == {"seed-2"} and "died" in bad["failures"]["seed-2"]
+    assert len(bad["units"]) == 2 and len(good["units"]) == 3
+
+
+def test_study_without_data_says_why(tmp_path):
+    (record,), _ = run(tmp_path, Toy(units=0))
+    assert [claim["verdict"] for claim in record["claims"]] == ["not run", "not run"]
+    assert all(claim["reason"] == "there is no data; pass --data" for claim in record["claims"])
+    assert record["figures"] == []
+
+
+def test_missing_package_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("rntk.papers.reproduce.study.find_spec", lambda name: None)
+    toy = Toy()
+    toy.extras = ("finite",)
+    (record,), _ = run(tmp_path, toy)
+    assert record["claims"][0]["reason"] == 'jax is not installed; pip install "rntk[finite]"'
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "empty", "edit"])
+def test_damaged_record_is_noticed_and_computed_anew(tmp_path, calls, harm):
+    run(tmp_path, Toy())
+    path = tmp_path / "quick" / "toy" / "record.json"
+    before, text = what_was_found(tmp_path / "quick"), path.read_text()
+    if harm == "flip":
+        at = text.index('"mean": ') + 11
+        path.write_text(text[:at] + ("1" if text[at] != "1" else "2") + text[at + 1 :])
+    elif harm == "cut":
+        path.write_text(text[: len(text) // 2])
+    elif harm == "empty":
+        path.write_text("")
+    else:
+        path.write_text(text.replace('"verdict": "differs"', '"verdict": "reproduced"'))
+    page = write_report(tmp_path, Mode.QUICK, {"toy": Toy()}).read_text()
+    assert "Damaged records" in page and "Means of random numbers" not in page
+    _, lines = run(tmp_path, Toy())
+    assert any("record.json" in line and "computed anew" in line for line in lines)
+    assert len(calls()) == 12
+    assert what_was_found(tmp_path / "quick") == before
+    assert (path.parent / "record.json.damaged").exists()
+
+
+def test_seals(tmp_path):
+    path = tmp_path / "a" / "record.json"
+    write_sealed(path, {"x": [1.5, None], "name": "σ"})
+    assert read_sealed(path) == {"x": [1.5, None], "name": "σ"}
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 2, "b": 1})
+    path.write_text('{"x": 1}')
+    with pytest.raises(DamagedRecordError, match="no seal"):
+        read_sealed(path)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with locked(tmp_path / "quick"), pytest.raises(BusyError, match="another run"):
+        run(tmp_path, Toy())
+
+
+def test_results_say_why_something_is_missing():
+    results = Results({"a-1": {"x": 1}}, {"b": "b failed"}, "no data")
+    assert results["a-1"] == {"x": 1} and results.starting("a-") == {"1": {"x": 1}}
+    with pytest.raises(NotRunError, match="b failed"):
+        results["b"]
+    with pytest.raises(NotRunError, match="no data"):
+        results["c"]
+    with pytest.raises(NotRunError, match="c has not run"):
+        Results({})["c"]
+
+
+def test_interrupt_leaves_records_of_what_is_finished(tmp_path, calls):
+    class Interrupted(Toy):
+        def compute(self, config, data):
+            if config["random_state"] == 3:
+                raise KeyboardInterrupt
+            return super().compute(config, data)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Interrupted())
+    record = read_sealed(tmp_path / "quick" / "toy" / "record.json")
+    assert list(record["units"]) == ["seed-0", "seed-1", "seed-2"]
+    assert record["obstacle"] == "interrupted after 3 of 6 units; the same command goes on"
+    (whole,), _ = run(tmp_path, Toy())
+    assert len(whole["units"]) == 6 and whole["obstacle"] == "" and len(calls()) == 6
+
+
+# -- killed ----------------------------------------------------------------------------------
+
+
+def start(out: Path, jobs: int, calls: Path) -> subprocess.Popen:
+    here = Path(toy_studies.__file__).parent
+    command = [sys.executable, str(here / "toy_studies.py"), str(out), str(jobs)]
+    environment = {**os.environ, "MPLBACKEND": "Agg", "TOY_CALLS": str(calls)}
+    return subprocess.Popen(command, start_new_session=True, env=environment)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
+def test_ten_kills_leave_the_records_of_an_undisturbed_run(tmp_path):
+    calm, torn, calls = tmp_path / "calm", tmp_path / "torn", tmp_path / "calls"
+    assert start(calm, 2, tmp_path / "calm calls").wait(120) == 0
+    moments = random.Random(0)
+
+    def computed() -> int:
+        return len(calls.read_text().splitlines()) if calls.exists() else 0
+
+    for k in range(10):
+        before = computed()
+        process = start(torn, jobs=1 + k % 2, calls=calls)
+        # Somewhere between the first unit of this run and the one after next, however slow the machine is.
+        while computed() == before and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(moments.uniform(0, 0.1))
+        assert process.poll() is None, "the run ended before it was killed"
+        process.send_signal(signal.SIGKILL)  # the run itself, not what it started
+        process.wait(30)
+    assert start(torn, 2, calls).wait(120) == 0
+    assert what_was_found(torn / "quick") == what_was_found(calm / "quick")
+    assert figures_in(torn / "quick") == figures_in(calm / "quick")
+    assert not list(torn.glob("quick/*/units/*.json")) and not list(torn.rglob("*.damaged"))
+    # What a kill costs is what was under way: at most one unit for each process, here two.
+    units = sum(len(record["units"]) for record in what_was_found(torn / "quick").values())
+    assert units <= computed() <= units + 2 * 10
+
+
+# -- report ----------------------------------------------------------------------------------
+
+
+def test_report_comes_from_records_alone(tmp_path):
+    toys = {name: Toy(name, units=2) for name in ("one", "two")}
+    run(tmp_path, *toys.values())
+    page = write_report(tmp_path, Mode.QUICK, toys).read_text()
+    assert page.count('<section id="') == 2 and page.count("data:image/svg+xml;base64,") == 2
+    assert "means are small &lt;&amp;&gt;" in page and "it never was" in page
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)  # nothing from outside
+    (tmp_path / "quick" / "one" / "record.json").unlink()
+    page = write_report(tmp_path, Mode.QUICK, toys).read_text()
+    assert page.count('<section id="') == 1 and 'id="one"' not in page
+    assert "No record here for: one" in page
+    # A record that says something else makes another page: nothing in the page is known beforehand.
+    path = tmp_path / "quick" / "two" / "record.json"
+    record = read_sealed(path)
+    record["claims"][1] |= {"ours": "123456.789", "verdict": "reproduced"}
+    write_sealed(path, record)
+    page = write_report(tmp_path, Mode.QUICK, toys).read_text()
+    assert "123456.789" in page and '<b class="reproduced">2</b>' in page
+
+
+# -- the registry ----------------------------------------------------------------------------------
+
+
+def test_studies_are_well_formed():
+    names = [name for study in STUDIES.values() for name in (study.name, *study.aliases)]
+    assert len(set(names)) == len(names)
+    for study in STUDIES.values():
+        claims = study.claims()
+        assert claims and len({claim.key for claim in claims}) == len(claims)
+        for mode in Mode:
+            try:
+                units = study.units(mode, None)
+            except NotRunError as why:
+                assert study.needs and "--data" in str(why)
+                continue
+            assert len({unit.name for unit in units}) == len(units)
+            assert all(re.fullmatch(r"[a-z0-9.-]+", unit.name) for unit in units)
+            json.dumps([unit.config for unit in units], allow_nan=False)
+        # Without results nothing is judged, and nothing is claimed.
+        rows = [claim.verdict(Results({}, otherwise="nothing ran")) for claim in claims]
+        assert {row["verdict"] for row in rows} == {"not run"} and {row["reason"] for row in rows} == {"nothing ran"}
+        with pytest.raises(NotRunError):
+            study.figures(Results({}))
+
+
+# -- the command -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    """`rntk reproduce` on toys, in an empty folder: exit code, and everything it printed."""
+    from typer.testing import CliRunner
+
+    from rntk.cli import app
+
+    toys = {toy.name: toy for toy in (Toy("one", units=2), Toy("two", units=2, do={0: "fail"}), Toy("none", units=0))}
+    toys["one"].aliases = ("first",)
+    monkeypatch.setattr("rntk.papers.reproduce.STUDIES", toys)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RNTK_DATA", raising=False)
+
+    def call(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["reproduce", *arguments])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.output
+
+    return call
+
+
+def test_command_runs_and_writes_into_results(command, tmp_path):
+    code, said = command("first")
+    assert code == 0 and "one: 1 reproduced, 1 differs" in said
+    assert (tmp_path / "results" / "quick" / "report.html").exists()
+    code, said = command("all", "--full", "--out", "elsewhere")
+    assert code == 1 and "two, seed-0 failed: ValueError: this unit fails" in said and "tries them again" in said
+    assert len(list((tmp_path / "elsewhere" / "full").glob("*/record.json"))) == 3
+
+
+def test_command_makes_the_report_alone(command, tmp_path):
+    command("one")
+    (tmp_path / "results" / "quick" / "report.html").unlink()
+    assert command("--report")[0] == 0
+    assert (tmp_path / "results" / "quick" / "report.html").exists()
+
+
+def test_command_lists_every_study(command):
+    code, said = command("--list")
+    assert code == 0 and "one, first" in said and "Figure 1" in said and "6 s" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "say what to reproduce"),
+        (("onne",), "there is no experiment 'onne'; did you mean one"),
+        (("one", "--quick", "--full"), "exclude each other"),
+        (("one", "--data", "nowhere"), "nowhere"),
+        (("one", "--jobs", "0"), "--jobs"),
+    ],
+)
+def test_command_refuses(command, arguments, why):
+    code, said = command(*arguments)
+    assert code == 2 and why in said and "Traceback" not in said
+
+
+def test_command_refuses_a_folder_it_cannot_write(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, said = command("one", "--out", "file")
+    assert code == 2 and "--out file" in said
