@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import KernelOverflowError
 from ..network import Cell, Direction, Elman, Network
@@ -56,6 +57,21 @@ class Values(NamedTuple):
     nngp: Any
     ntk: Any
     gradient: Any
+
+
+class InputSlopes(NamedTuple):
+    """Kernel values of some pairs (x, y) and their derivatives by x.
+
+    Attributes
+    ----------
+    value : (P,)
+    gradient : (S, m), of all steps of the first sequences, pair after pair.
+    offsets : (P + 1,), where each pair begins.
+    """
+
+    value: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    offsets: NDArray[np.int64]
 
 
 class NotOfferedError(ValueError):
@@ -104,6 +120,14 @@ class Engine(ABC):
     @abstractmethod
     def pairs(self, a: Any, b: Any = None) -> Values:
         """Gram matrices of two sides; without `b` of one with itself, with what σ_h adds to its diagonal."""
+
+    def input_slopes(
+        self, plan: Plan, batch: SequenceBatch, left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> InputSlopes:
+        """Derivatives of the kernel of pairs (left[p], right[p]) of a batch by their first sequence."""
+        raise NotOfferedError(
+            f'the {self.name} engine has no derivatives by sequences; bring them to the CPU, and take engine="fused"'
+        )
 
     @abstractmethod
     def diagonal(self, plan: Plan, batch: Any) -> Any:

@@ -21,10 +21,11 @@ from ..activations import balls
 from ..activations.balls import ball, dot
 from ..network import LAYER_SIGMAS, Cell, Direction, Elman, Network
 from ..sequences import SequenceBatch
-from .contract import NotOfferedError, Plan, Values
+from .contract import InputSlopes, NotOfferedError, Plan, Values
 from .scale import Scale
 from .sides import HostEngine
 
+Index = NDArray[np.int64]
 #: Differences along log σ: networks so many steps away, and their weights over 60 steps, for a derivative of sixth
 #: order and for one of fourth: what they don't agree on is its doubt. A step is 2^-(bits/4); expansions have an error
 #: of their own, which is divided by a step, so theirs is longer.
@@ -137,9 +138,9 @@ class Walk(NamedTuple):
     own: list[Kernels]
 
     @classmethod
-    def along(cls, network: Network, weights: Weights, values: NDArray[Any]) -> Walk:
-        phi, channels = network.activation, values.shape[1]
-        walk = cls([[ball(float(value)) for value in step] for step in values], [], [], [])
+    def along(cls, network: Network, weights: Weights, x: list[list[Any]]) -> Walk:
+        phi, channels = network.activation, len(x[0])
+        walk = cls(x, [], [], [])
         flows = [Flow(variance, ball(0)) for variance in weights.h]
         for x in walk.x:
             sides: list[Any] = []
@@ -153,6 +154,11 @@ class Walk(NamedTuple):
             walk.flows.append(flows)
             walk.own.append(outputs(weights, flows))
         return walk
+
+
+def in_balls(values: NDArray[Any]) -> list[list[Any]]:
+    """A sequence, exactly."""
+    return [[ball(float(value)) for value in step] for step in values]
 
 
 class Entry(NamedTuple):
@@ -239,7 +245,7 @@ class ReferenceWay:
         walk = self.walks.get(key)
         if walk is None:
             weights = Weights.of(network, self.batch.n_channels, direction, k * step_along(network))
-            walk = self.walks[key] = Walk.along(network, weights, self.batch[i])
+            walk = self.walks[key] = Walk.along(network, weights, in_balls(self.batch[i]))
         return walk
 
     def forget_moved(self) -> None:
@@ -269,7 +275,7 @@ class ReferenceEngine(HostEngine):
     """One pair of sequences after the other."""
 
     name = "reference"
-    can = frozenset({"sigma slopes"})
+    can = frozenset({"sigma slopes", "input slopes"})
 
     def check(self, plan: Plan) -> None:
         for cell in plan.network.cells:
@@ -331,6 +337,48 @@ class ReferenceEngine(HostEngine):
             scaled = [balls.to_float(value * scales[k % len(scales)]) for k, value in enumerate(values)]
         return np.array(scaled).reshape(-1, down.stop - down.start, across.stop - across.start)
 
+    def input_slopes(self, plan: Plan, batch: SequenceBatch, left: Index, right: Index) -> InputSlopes:
+        pairs = [self._input_slopes(plan, batch[i], batch[j]) for i, j in zip(left, right, strict=True)]
+        value, gradient = zip(*pairs, strict=True)
+        offsets = np.concatenate([[0], np.cumsum([len(each) for each in gradient])])
+        return InputSlopes(np.array(value), np.concatenate(gradient), offsets)
+
+    def _input_slopes(self, plan: Plan, x: NDArray[Any], y: NDArray[Any]) -> tuple[float, NDArray[np.float64]]:
+        """The kernel of two different sequences, and its derivatives by differences; both directions, normalised."""
+        network, kind = plan.network, Kernels._fields.index(plan.network.kind)
+        size = float(np.abs(x).max()) or 1.0
+
+        def compare(a: list[list[Any]], b: list[list[Any]], same: bool) -> Any:
+            total = ball(0)
+            for one, other in ((a, b), (a[::-1], b[::-1]))[: 1 + network.bidirectional]:
+                weights = Weights.of(network, len(a[0]), None, 0)
+                walks = [Walk.along(network, weights, each) for each in (one, other)]
+                entries = pair(network, weights, walks[0], walks[0] if same else walks[1], same=same)
+                total += read_out(network, entries, (len(a), len(b)))[0].kernels[kind]
+            return total
+
+        def compute() -> list[tuple[Any, Any]]:
+            one, other, far = in_balls(x), in_balls(y), size * step_along(network)
+            second = compare(other, other, True)
+
+            def kernel(a: list[list[Any]]) -> Any:
+                K = compare(a, other, False)
+                return K / (compare(a, a, True) * second).sqrt() if network.normalize else K
+
+            most = ball(1) if network.normalize else (compare(one, one, True) * second).sqrt()
+            found = [(kernel(one), most)]
+            for t, c in np.ndindex(x.shape):
+                moved = []
+                for k in AWAY:
+                    a = [list(each) for each in one]
+                    a[t][c] += k * far
+                    moved.append(kernel(a))
+                found.append((derivative(moved, far), most / size))
+            return found
+
+        value, *slopes = (balls.to_float(each) for each in network.activation.settled(compute))
+        return value, np.array(slopes).reshape(x.shape)
+
     def own_kernels(self, plan: Plan, batch: SequenceBatch) -> tuple[Scale, Scale]:
         network = plan.network
         found: list[list[tuple[float, int]]] = [[], []]
@@ -338,7 +386,7 @@ class ReferenceEngine(HostEngine):
 
             def compute(x: NDArray[Any] = x) -> list[tuple[Any, Any]]:
                 weights = Weights.of(network, batch.n_channels, None, 0)
-                walk = Walk.along(network, weights, x)
+                walk = Walk.along(network, weights, in_balls(x))
                 own = walk.own if network.readout.per_step else walk.own[-1:]
                 if network.readout.averages:
                     entries = pair(network, weights, walk, walk, same=True)

@@ -1,4 +1,4 @@
-"""Gradients of many kernel values by their first argument: which lanes there are, and who computes them.
+"""InputSlopes of many kernel values by their first argument: which lanes there are, and who computes them.
 
 In go a kernel, a batch and pairs of its sequences; out come Θ and ∂Θ/∂x of every pair. Per direction of reading the
 batch is walked once. Then pairs are sorted by length and cut into tasks for threads; a task lays its pairs out in
@@ -23,7 +23,7 @@ from ..errors import HermiteAccuracyWarning, KernelOverflowError
 from ..network import Network
 from ..runtime import run_in_threads
 from ..sequences import SequenceBatch
-from .contract import Plan
+from .contract import InputSlopes, Plan
 from .fused import FusedEngine
 from .fused.close import close_rows
 from .fused.memory import LINE, scratch
@@ -76,22 +76,6 @@ def join(first: SequenceBatch, second: SequenceBatch | None = None) -> SequenceB
     return SequenceBatch(np.concatenate([first.values, second.values]), offsets)
 
 
-@dataclass(frozen=True)
-class Gradients:
-    """Kernel values and their derivatives by x.
-
-    Attributes
-    ----------
-    value : (P,), Θ of every pair.
-    gradient : (S, m), ∂Θ/∂x_t of all steps of the first sequences, pair after pair.
-    offsets : (P + 1,), where each pair begins.
-    """
-
-    value: Array
-    gradient: Array
-    offsets: Index
-
-
 class PairGradients:
     """∂Θ(x, y)/∂x of pairs out of one batch, for every setting of a kernel but the readout "sequence".
 
@@ -120,12 +104,12 @@ class PairGradients:
         if plan.network.normalize:
             self._normalizer = inverse_root(FusedEngine().own_in_all_directions(plan, batch))
 
-    def __call__(self, left: Index, right: Index) -> Gradients:
+    def __call__(self, left: Index, right: Index) -> InputSlopes:
         """Of the pairs (left[p], right[p]), which always count as two different sequences."""
         offsets = _offsets(self.batch.lengths[left])
         value, gradient = np.empty(len(left)), np.empty((offsets[-1], self.batch.n_channels))
 
-        def keep(_: int, places: Index, found: Gradients) -> None:
+        def keep(_: int, places: Index, found: InputSlopes) -> None:
             value[places] = found.value
             if (np.diff(places) == 1).all():
                 rows: Any = slice(offsets[places[0]], offsets[places[-1] + 1])
@@ -135,13 +119,13 @@ class PairGradients:
             gradient[rows] = found.gradient
 
         self.each(left, right, keep)
-        return Gradients(value, gradient, offsets)
+        return InputSlopes(value, gradient, offsets)
 
     def each(
         self,
         left: Index,
         right: Index,
-        consume: Callable[[int, Index, Gradients], None],
+        consume: Callable[[int, Index, InputSlopes], None],
         advance: Callable[[float], None] = lambda amount: None,
     ) -> None:
         """Call consume(number, places, gradients) for every task, from its thread.
@@ -168,7 +152,7 @@ class PairGradients:
 
         run_in_threads(work, tasks, self.threads, advance)
 
-    def _gradients(self, left: Index, right: Index, empty: Callable[..., NDArray[Any]]) -> Gradients:
+    def _gradients(self, left: Index, right: Index, empty: Callable[..., NDArray[Any]]) -> InputSlopes:
         found = self._pass(left, right, False, empty)
         if self._normalizer is None:
             return found
@@ -178,9 +162,9 @@ class PairGradients:
         lengths = np.diff(found.offsets)
         rows = np.repeat(own.offsets[place] - found.offsets[:-1], lengths) + np.arange(len(found.gradient))
         gradient = found.gradient - np.repeat(found.value, lengths)[:, None] * own.gradient[rows]
-        return Gradients(found.value, gradient, found.offsets)
+        return InputSlopes(found.value, gradient, found.offsets)
 
-    def _pass(self, left: Index, right: Index, same: bool, empty: Callable[..., NDArray[Any]]) -> Gradients:
+    def _pass(self, left: Index, right: Index, same: bool, empty: Callable[..., NDArray[Any]]) -> InputSlopes:
         """All directions of reading, added up."""
         offsets = _offsets(self.batch.lengths[left])
         value, gradient = np.zeros(len(left)), empty((int(offsets[-1]), self.batch.n_channels))
@@ -194,7 +178,7 @@ class PairGradients:
             scale = self._scale(way, pairs, without[pairs.place])
             found = _run(way, lanes, scale[owner], gradient, empty)
             value += np.bincount(pairs.place[owner], found, len(left))
-        return Gradients(value, gradient, offsets)
+        return InputSlopes(value, gradient, offsets)
 
     def _scale(self, way: _Way, pairs: _Pairs, without: Index) -> Array:
         """What the unit numbers of each pair are multiplied by: the powers taken out of ψ ψ', and the normalisers."""

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine import choose_engine
 from ..engine.sides import check_channels_agree
-from ..engine.slopes import PairGradients, join
+from ..engine.slopes import join
 from ..errors import KernelOverflowError
 from ..kernels import NetworkKernel
 from ..runtime import Execution
@@ -42,8 +43,9 @@ def input_gradient(kernel: NetworkKernel, x: Any, y: Any) -> Array:
     require_number_per_pair(kernel, "input_gradient")
     first, second = kernel.read_batch([x], "x"), kernel.read_batch([y], "y")
     check_channels_agree([first, second], ["x", "y"])
-    pairs = PairGradients(replace(kernel.plan(), run=Execution(n_jobs=1)), join(first, second))
-    gradient = pairs(np.array([0]), np.array([1])).gradient
+    plan = replace(kernel.plan(), run=Execution(n_jobs=1))
+    engine = choose_engine(kernel.engine, plan.network)[0]
+    gradient = engine.input_slopes(plan, join(first, second), np.array([0]), np.array([1])).gradient
     if not np.isfinite(gradient).all():
         raise KernelOverflowError(
             f"the gradient overflows for a sequence of length {first.max_length}; take a smaller sigma_w", 0

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.contract import InputSlopes
 from ..engine.sides import check_channels_agree
-from ..engine.slopes import Gradients, Index, in_groups, join
+from ..engine.slopes import Index, in_groups, join
 from ..errors import KernelOverflowError, check_count
 from ..kernels import NetworkKernel
 from ..plot import COLOURS, axes_or_new
@@ -236,7 +237,7 @@ def curves(
             done: dict[int, _Part] = {}
             parts.append(done)
 
-            def consume(number: int, places: Index, found: Gradients, done: Any = done, group: Any = group) -> None:
+            def consume(number: int, places: Index, found: InputSlopes, done: Any = done, group: Any = group) -> None:
                 table, has = _table(found, longest)
                 if not np.isfinite(table).all():
                     at = np.flatnonzero(~np.isfinite(table).all(axis=1))
@@ -302,7 +303,7 @@ class _Part:
         return _Part(count, mean, spread, np.asarray(loud), np.asarray(shape), sum(part.n_silent for part in parts))
 
 
-def _table(found: Gradients, longest: int) -> tuple[Array, NDArray[np.bool_]]:
+def _table(found: InputSlopes, longest: int) -> tuple[Array, NDArray[np.bool_]]:
     """s(t) of some pairs, (P, T) aligned at the last step, zero before the first; and where there is a step."""
     gradient, lengths = found.gradient, np.diff(found.offsets)
     norm = np.abs(gradient[:, 0]) if gradient.shape[1] == 1 else np.hypot.reduce(gradient, axis=1)

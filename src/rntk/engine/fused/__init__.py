@@ -9,11 +9,12 @@ from __future__ import annotations
 from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
 from .. import scale
-from ..contract import Plan, Values
+from ..contract import InputSlopes, Plan, Values
 from ..scale import Scale
 from ..sides import HostEngine
 from .side import FusedWay, make_way, swept_directions, working_precision
@@ -21,6 +22,8 @@ from .stack import Needs, needs_of
 from .tiles import Tile, Tiles
 from .units import self_tangents, unit_parts
 from .walk import walk
+
+Index = NDArray[np.int64]
 
 
 class FusedEngine(HostEngine):
@@ -53,6 +56,12 @@ class FusedEngine(HostEngine):
         own = Scale(network.readout_factor * square, power)
         tangent = Scale(variance * square * slope * theta[-1, at], power + exponent[-1, at])
         return Scale(variance * square, power), scale.add(own, tangent)
+
+    def input_slopes(self, plan: Plan, batch: SequenceBatch, left: Index, right: Index) -> InputSlopes:
+        """In one reverse pass per pair."""
+        from ..slopes import PairGradients
+
+        return PairGradients(plan, batch)(left, right)
 
     def _own_means(self, plan: Plan, batch: SequenceBatch) -> tuple[Scale, Scale]:
         """The whole (t, s) table of every sequence with itself, summed with the scale of its weights taken out."""

@@ -177,10 +177,9 @@ def build_stack(
     exponent, tangent_exponent, norm_rates = path.exponent[-1, read], scale[-1, read], norm_rates[:, read]
     weights = -1
     if network.readout.averages:
-        top = _top_exponent(batch, psi, exponent, tangent_exponent)
         counts = network.readout.weights(batch.lengths)
-        if counts is not None:
-            psi = psi * counts
+        psi = psi if counts is None else psi * counts
+        top = _top_exponent(batch, psi, exponent, tangent_exponent)
         weights = rows.append(np.ldexp(psi, exponent - top)[None])
         rows.append(np.ldexp(psi, exponent + tangent_exponent - top)[None])
         rows.append(norm_rates)
@@ -342,7 +341,7 @@ def _top_exponent(
 ) -> NDArray[np.int64]:
     """Per step, the largest exponent of its sequence: readout weights relative to it neither over- nor underflow."""
     size = exponent + np.frexp(psi)[1] + np.maximum(tangent_exponent, 0)
-    each = np.where(psi > 0, size, np.iinfo(np.int32).min)
+    each = np.where(psi != 0, size, np.iinfo(np.int32).min)
     top = np.maximum.reduceat(each, batch.offsets[:-1])
     top = np.where(top == np.iinfo(np.int32).min, 0, top)
     return np.repeat(top, batch.lengths)
