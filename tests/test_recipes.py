@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING, followed from outside the package: what each needs is one class, registered or passed."""
+"""The recipes of CONTRIBUTING, followed from outside the package: each needs one class, registered or passed."""
 
 from __future__ import annotations
 
