@@ -18,6 +18,7 @@ import pytest
 from oracles import duals
 from rntk import RNTK, HermiteAccuracyWarning, input_gradient
 from rntk.activations import (
+    FAMILIES,
     NAMED,
     HermiteActivation,
     Homogeneous,
@@ -27,6 +28,9 @@ from rntk.activations import (
     gelu,
     identity,
     leaky_relu,
+    name_of,
+    register,
+    register_family,
     relu,
     sigmoid,
     sin,
@@ -202,7 +206,7 @@ def test_equality_and_hash():
     for i, a in enumerate(different):
         for j, b in enumerate(different):
             assert (a == b) == (i == j)
-    assert hash(Homogeneous("mine", 0.2)) == hash(leaky_relu(0.2))
+    assert hash(Homogeneous(0.2)) == hash(leaky_relu(0.2))
     assert type(erf)() == erf
     assert hash(type(erf)()) == hash(erf)
     assert type(sin)() == sin
@@ -212,9 +216,48 @@ def test_equality_and_hash():
     assert relu != "relu"
 
 
+def test_activations_that_differ_in_a_derivative_are_two():
+    """Everything kept by activation would confuse them otherwise."""
+    by_differences, steeper = HermiteActivation("t", np.tanh), HermiteActivation("t", np.tanh, np.cos)
+    assert by_differences != steeper
+    assert len({by_differences, steeper}) == 2
+    assert steeper == HermiteActivation("t", np.tanh, np.cos)
+    assert HermiteActivation("tanh", np.tanh, symmetry="odd") != tanh
+
+
+@pytest.mark.parametrize("phi", [*NAMED.values(), leaky_relu(1 / 3)], ids=str)
+def test_names_lead_back(phi):
+    assert name_of(phi) == phi.name
+    assert as_activation(phi.name) == phi
+
+
+def test_what_has_no_name_says_so():
+    assert name_of(HermiteActivation("tanh", np.arctan)) is None
+    assert name_of(HermiteActivation("mine", np.arctan)) is None
+
+
+def test_activations_from_outside_register_themselves(monkeypatch):
+    monkeypatch.setattr("rntk.activations.base.NAMED", dict(NAMED))
+    monkeypatch.setattr("rntk.activations.base.FAMILIES", dict(FAMILIES))
+    softplus = register(HermiteActivation("softplus", lambda z: np.logaddexp(0, z)))
+    assert as_activation("softplus") is softplus
+    assert name_of(softplus) == "softplus"
+
+    @register_family
+    def stretched(width, height):
+        return HermiteActivation(f"stretched({width!r}, {height!r})", lambda z: height * np.tanh(z / width))
+
+    assert as_activation("stretched(2, 1e-1)").name == "stretched(2.0, 0.1)"
+    for wrong in ("stretched(2)", "stretched"):
+        with pytest.raises(ValueError, match=r"unknown activation.*stretched\(width, height\)"):
+            as_activation(wrong)
+    with pytest.raises(ValueError, match="another activation named tanh"):
+        register(HermiteActivation("tanh", np.arctan))
+
+
 @pytest.mark.parametrize("given", ["rleu", "", "leaky_relu(a)", "RELU"])
 def test_unknown_names_list_the_known_ones(given):
-    with pytest.raises(ValueError, match=r"unknown activation.*relu.*tanh"):
+    with pytest.raises(ValueError, match=r"unknown activation.*tanh.*relu"):
         as_activation(given)
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from ...network import Architecture
 from .batch import ArrayBatch
-from .duals import dual_of
 from .libraries import check_precision, is_elsewhere
 from .recursion import EVERY, Network, State, in_step, outputs, rows_of_tables
 from .sides import Side, make_side, power
@@ -82,7 +81,7 @@ class ArrayProblem:
         library = X.library
         homogeneous = architecture.activation.homogeneous
         precision = dtype if homogeneous else "float64"
-        dual = dual_of(architecture.activation, library.xp, precision)
+        dual = architecture.activation.array_form(library.xp, precision)
         check_precision(library, dtype, homogeneous, architecture.activation.name)
         self.architecture, self.library, self.normalize = architecture, library, normalize
         self.network = Network(architecture, dual, library, precision)

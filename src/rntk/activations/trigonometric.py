@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .arc import decay
-from .base import Activation, Array, Lanes, Moments, common_marks, ratio
-from .compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
-from .signatures import FARTHEST, forward_signature, partials_signature
+from .arrays import LINEAR, ArrayForm, inverse, not_zero, signed
+from .base import Activation, Array, Moments, Step, common_marks, ratio, register
+from .compiled import no_overlap, part_of_loop, wide_vectors
+from .signatures import FARTHEST
 
 #: Relative differences of variances up to which two sides are compared by their difference.
 COMPARABLE = 0.25
@@ -50,15 +51,16 @@ class Sine(Activation):
         parts = [*common_marks(q), np.sqrt(q), np.exp(-q), psi, ratio(np.ones_like(psi), psi)]
         return np.stack([*parts, 0.5 * moments.growth])
 
-    @property
-    def parameters(self) -> Array:
-        return np.empty(0)
+    def compiled_steps(self) -> tuple[Step, Step]:
+        return _forward, _partials
 
-    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
-        return Lanes(
-            compile_pointer(_forward, forward_signature(dtype)),
-            compile_pointer(_partials, partials_signature(dtype)),
-        )
+    def array_form(self, xp: Any, precision: str) -> ArrayForm:
+        return SineArrays(xp)
+
+    def in_jax(self, z: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.sin(z)
 
 
 @part_of_loop
@@ -146,4 +148,43 @@ def _partials(
                 out[7 + side, r, k] = moves * height * at_one
 
 
-sin = Sine()
+class SineArrays(ArrayForm):
+    """sin: (30) and (30a)."""
+
+    odd = True
+
+    def norm(self, root: Any) -> Any:
+        return self.xp.where(root < LINEAR, root, self.xp.sqrt(-0.5 * self.xp.expm1(-2 * root * root)))
+
+    def marks(self, root: Any) -> tuple[Any, ...]:
+        psi = self.norm(root)
+        return root, self.xp.exp(-root * root), psi, inverse(self.xp, psi)
+
+    def growth(self, root: Any) -> tuple[Any, Any]:
+        q, ratio = root * root, root * inverse(self.xp, self.norm(root))
+        growth = ratio * ratio * self.xp.exp(-2 * q)
+        return growth, growth * (1 - 2 * q - growth)
+
+    def step(self, d: Any, gap: Any, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, Any]:
+        xp = self.xp
+        (root, fall, psi, over), (root2, fall2, psi2, over2) = left, right
+        v, product, ratio = xp.abs(d), root * root2, (root * over) * (root2 * over2)
+        comparable = xp.abs(gap) <= COMPARABLE
+        # D = (q+q')/2 - s, a sum of non-negative terms; V is half of e^-D - e^-(D + 2s).
+        square = gap * gap
+        norms = xp.where(comparable, product * (square / (2 + xp.sqrt(4 + square))), (root - root2) * (root - root2))
+        distance = 0.5 * norms + product * v
+        s = product * (1 - v)
+        peak, tail = xp.exp(-distance), xp.exp(-2 * s)
+        value = -0.5 * peak * xp.expm1(-2 * s) * (over * over2)
+        # Close: half a squared distance, in which all terms are small, less that of the norms.
+        falls = xp.expm1(-xp.abs(gap) * product) * xp.where(fall > fall2, fall, fall2)
+        apart = 0.5 * falls * (fall + fall2) / not_zero(xp, psi + psi2) * over
+        close = -0.5 * (fall * fall2 / not_zero(xp, peak) + 1) * xp.expm1(-distance) - 0.25 * falls * falls
+        close = close * (over * over2) - 0.5 * apart * apart * (psi * over2)
+        w = xp.where(comparable & (distance <= 0.5) & (norms <= product), close, 1 - value)
+        w = xp.where(w > 0, w, xp.zeros_like(w))
+        return signed(xp, d, v, w, root, root2), 0.5 * ratio * peak * (1 + tail)
+
+
+sin = register(Sine())
