@@ -14,10 +14,12 @@ from typing import Any
 
 from .base import FAMILIES, NAMED, Activation, Lanes, Moments, find, known_names, name_of, register, register_family
 from .erf import erf
+from .gaussian import gaussian
 from .gelu import gelu
 from .hermite import HermiteActivation, sigmoid, tanh
 from .homogeneous import Homogeneous, absolute, identity, leaky_relu, relu
-from .trigonometric import sin
+from .powers import rectified_power
+from .trigonometric import cos, sin, sinusoid
 
 for _module in iter_modules(__path__):  # a new file needs no line here
     import_module(f"{__name__}.{_module.name}")
@@ -32,18 +34,22 @@ __all__ = [
     "Moments",
     "absolute",
     "as_activation",
+    "cos",
     "erf",
     "find",
+    "gaussian",
     "gelu",
     "identity",
     "known_names",
     "leaky_relu",
     "name_of",
+    "rectified_power",
     "register",
     "register_family",
     "relu",
     "sigmoid",
     "sin",
+    "sinusoid",
     "tanh",
 ]
 
