@@ -185,7 +185,9 @@ class Power:
         W.append(root + s * W[0])
         for n in range(1, p):
             W.append((2 * n + 1) * s * W[n] + n**2 * squared * W[n - 1])
-        value, slope, bend = (factor * W[p - k] / (2 * mpmath.pi) for k, factor in enumerate((1, p**2, (p * (p - 1)) ** 2)))
+        value, slope, bend = (
+            factor * W[p - k] / (2 * mpmath.pi) for k, factor in enumerate((1, p**2, (p * (p - 1)) ** 2))
+        )
         return Partials(
             value=value,
             slope=slope,

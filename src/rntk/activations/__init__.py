@@ -19,6 +19,7 @@ from .gelu import gelu
 from .hermite import HermiteActivation, sigmoid, tanh
 from .homogeneous import Homogeneous, absolute, identity, leaky_relu, relu
 from .powers import rectified_power
+from .snake import snake, tilted_sin
 from .trigonometric import cos, sin, sinusoid
 
 for _module in iter_modules(__path__):  # a new file needs no line here
@@ -50,7 +51,9 @@ __all__ = [
     "sigmoid",
     "sin",
     "sinusoid",
+    "snake",
     "tanh",
+    "tilted_sin",
 ]
 
 

@@ -156,6 +156,12 @@ class Activation(ABC):
     def moments(self, q: Array) -> Moments:
         """ψ², slope and growth for every variance in `q`; q = 0 gives finite numbers."""
 
+    @property
+    def linear_at_zero(self) -> bool:
+        """Whether φ is linear to the last digit at deviations of 1e-18: a scale can be taken out of such inputs."""
+        square, _, growth = self.moments(np.array([0.0, 1e-36]))
+        return bool(square[0] == 0 and abs(growth[1] - 1) < 1e-9)
+
     @abstractmethod
     def marks(
         self,

@@ -1,8 +1,8 @@
 """Rectified powers, φ(z) = max(z, 0)^p for p = 2, 3, …: arc-cosine kernels of order p (theory.md, section 7).
 
-V̂ is a function of the correlation alone, κ_p(c), by κ_{n+1} = c κ_n + ρ_n (1 - c²) κ_{n-1}, ρ_n = n²/(4n² - 1), from the
-κ₀ and κ₁ of the ReLU; and its derivative is p²/(2p - 1) κ_{p-1}. φ(k z) = k^p φ(z): variances grow with the power p at
-every step, and are refused where no float64 holds them.
+V̂ is a function of the correlation alone, κ_p(c), by κ_{n+1} = c κ_n + ρ_n (1 - c²) κ_{n-1}, ρ_n = n²/(4n² - 1), from
+the κ₀ and κ₁ of the ReLU; and its derivative is p²/(2p - 1) κ_{p-1}. φ(k z) = k^p φ(z): variances grow with the power p
+at every step, and are refused where no float64 holds them.
 """
 
 from __future__ import annotations

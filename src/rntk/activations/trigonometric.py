@@ -1,7 +1,7 @@
 """Waves, φ(z) = sin(a z + b): sine, cosine and every phase between, in forms that neither overflow nor cancel.
 
-With Q = a² q, and s in the same units, V = e^{-(Q+Q')/2} (e^s - k e^{-s})/2 with k = cos 2b: one for the sine, minus one
-for the cosine (theory.md, section 7).
+With Q = a² q, and s in the same units, V = e^{-(Q+Q')/2} (e^s - k e^{-s})/2 with k = cos 2b: one for the sine, minus
+one for the cosine (theory.md, section 7).
 """
 
 from __future__ import annotations
