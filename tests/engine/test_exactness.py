@@ -218,6 +218,8 @@ def test_derivatives_of_a_pair_of_very_different_sizes(activation, scale):
         np.testing.assert_array_less(np.abs(K - R) / root / root[:, None], 1e-13)
         size = np.maximum(np.abs(expected) / root[:, None] / root[:, None, None], 1)
         np.testing.assert_array_less(np.abs(gradient - expected) / root[:, None] / root[:, None, None] / size, 1e-12)
+        if activation == "gaussian" and scale > 1e10:
+            continue  # the correlation of the two sides is below the rounding of one
         reference = RNTK(activation, sigma_w=sigma_w, engine="reference")
         by_input = reference_input_gradient(reference, x, y)
         np.testing.assert_allclose(
@@ -290,7 +292,8 @@ def test_gradients_by_inputs_of_near_duplicates(distance, steps):
 @pytest.mark.parametrize("readout, depth", [("last", 1), ("mean", 2)])
 def test_gradients_by_inputs_where_a_bias_outweighs_them(activation, readout, depth):
     """Inputs of opposite sign in pairs that are positively correlated, and the other way round."""
-    kernel = RNTK(activation, sigma_b=0.95, readout=readout, depth=depth)
+    calm = {"sigma_w": 0.3, "sigma_u": 0.5} if activation in battery.POWERS else {}  # else differences show nothing
+    kernel = RNTK(activation, sigma_b=0.95, readout=readout, depth=depth, **calm)
     for x, y in (([1.0], [-0.9]), ([1.0, 0.8], [-0.9, -0.7]), ([-1.1, 0.6, 1.0], [0.4, -0.5, -0.9])):
         for t, got in enumerate(input_gradient(kernel, x, y)):
 

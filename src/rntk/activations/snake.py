@@ -196,7 +196,7 @@ def _partials(
     wide_vectors()
     no_overlap()
     alpha, level, sine, cosine = parameters[0], parameters[1], parameters[2], parameters[3]
-    phase, tilt, lift, odd = cosine * cosine - sine * sine, alpha * cosine, level * sine, sine == 0.0
+    phase, tilt, odd = cosine * cosine - sine * sine, alpha * cosine, sine == 0.0
     for r in range(rows):
         for i in range(n - first):
             k = first + i
@@ -230,6 +230,7 @@ def _partials(
             for side in range(2):
                 Q, over = (left[7, r], root * turn) if side == 0 else (right[7, k], -root2 * turn)  # Q - √(QQ')
                 e, beyond = (left[3, r], left[8, r]) if side == 0 else (right[3, k], right[8, k])
+                mean = right[6, k] if side == 0 else left[6, r]
                 ahead = product * v + over  # Q - |s|
                 minus, plus = (Q + s, ahead) if far else (ahead, Q + s)
                 steps = away * tail_sum - less * (minus + phase * plus * other)
@@ -238,9 +239,9 @@ def _partials(
                 out[3 + side, r, k] = sign * (both * by - (0.5 + beyond) * lost)
                 out[5 + side, r, k] = -beyond * slope - 0.5 * product * (ahead * wave_slope + rest + bent * both)
                 # What a homogeneous function would give cancels, and is left out.
-                by_one = -0.5 * Q * lift * e + 0.5 * peak * (
-                    0.5 * over * (phase * fewer - 2.0 * sine * sine) + phase * product * tail
-                )
+                by_one = sine * sine * -lesser * (product * half + 0.5 * over * lesser)
+                by_one += cosine * cosine * (product * tail + 0.5 * over * fewer)
+                by_one = 0.5 * (peak * by_one - Q * sine * e * mean)
                 at_one = 0.5 * one + 0.5 * bent * product - by_one + beyond * (linear * product + one)
                 out[7 + side, r, k] = moves * both * at_one
 
