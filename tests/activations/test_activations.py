@@ -12,42 +12,62 @@ import re
 import warnings
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 
-from oracles import duals
-from rntk import RNTK, HermiteAccuracyWarning, input_gradient
+from oracles import battery, duals
+from oracles.partials import closed_form
+from rntk import RNTK, HermiteAccuracyWarning, KernelOverflowError, input_gradient
 from rntk.activations import (
+    FAMILIES,
     NAMED,
     HermiteActivation,
     Homogeneous,
     absolute,
     as_activation,
+    cos,
     erf,
     gelu,
     identity,
     leaky_relu,
+    name_of,
+    rectified_power,
+    register,
+    register_family,
     relu,
     sigmoid,
     sin,
+    sinusoid,
+    snake,
     tanh,
+    tilted_sin,
 )
-from rntk.activations.hermite import OWN_MARKS
+from rntk.activations.hermite import OWN_MARKS, gaussian_rule
 
 STORED = json.loads((Path(duals.__file__).parent / "dual_values.json").read_text())["values"]
 LEAKY = f"leaky_relu({duals.LEAKY_SLOPE})"
 EXPANDED = {"tanh", "sigmoid", "gelu"}
+SMOOTH = {"identity", "erf", "gelu", "sin", *battery.RECENT} - set(battery.POWERS)
+#: Everything that has a name, and some of each family.
+KNOWN = [*NAMED.values(), *(as_activation(name) for name in ("leaky_relu(0.2)", *battery.RECENT))]
+KNOWN = list(dict.fromkeys(KNOWN))
 #: Relative to what V and V' can be at most: √(V(q1,q1,q1) V(q2,q2,q2)), likewise V'.
 REFERENCE_BOUND = 1e-10
 
 
 def records(name: str) -> list[dict]:
     """Stored values of one activation; closed forms that have none stored come from the oracle itself."""
-    if name in ("relu", "erf", "identity"):
+    if name in ("relu", "erf", "identity", *battery.RECENT):
         base = [record for record in STORED if record["activation"] == "sin"]
         made = []
         for record in base:
-            value, slope = duals.dual(name, *(float(record[key]) for key in ("q1", "q2", "s")))
+            given = [float(record[key]) for key in ("q1", "q2", "s")]
+            if name in battery.RECENT:
+                with mpmath.workdps(60):
+                    value, slope = closed_form(name).pair(*map(mpmath.mpf, given))[:2]
+            else:
+                value, slope = duals.dual(name, *given)
             made.append(record | {"activation": name, "value": str(value), "derivative": str(slope)})
         return made
     return [record for record in STORED if record["activation"] == name]
@@ -69,7 +89,7 @@ def self_scales(phi, q1: float, q2: float) -> tuple[float, float]:
     return float(np.sqrt(moments.square.prod())), float(np.sqrt(slopes.prod()))
 
 
-@pytest.mark.parametrize("name", ["relu", "erf", "identity", "leaky_relu", "sin"])
+@pytest.mark.parametrize("name", ["relu", "erf", "identity", "leaky_relu", "sin", *battery.RECENT])
 def test_closed_forms_of_the_reference_side(name):
     phi = activation_named(name)
     for record in records(name):
@@ -110,7 +130,7 @@ def fused_duals(name: str, q1: float, q2: float, s: float) -> tuple[float, float
     return float(nngp[0, 0]), float(ntk[0, 0] - nngp[0, 0]), admitted
 
 
-@pytest.mark.parametrize("name", ["relu", "erf", "identity", "leaky_relu", "sin", *sorted(EXPANDED)])
+@pytest.mark.parametrize("name", ["relu", "erf", "identity", "leaky_relu", "sin", *battery.RECENT, *sorted(EXPANDED)])
 def test_compiled_side(name):
     phi = activation_named(name)
     for record in records(name):
@@ -127,7 +147,7 @@ def test_compiled_side(name):
         assert abs(tangent - s * slope) <= bound * max(scale, tangent_scale), record
 
 
-@pytest.mark.parametrize("phi", [*NAMED.values(), leaky_relu(0.2), leaky_relu(-0.5)], ids=str)
+@pytest.mark.parametrize("phi", [*KNOWN, leaky_relu(-0.5)], ids=str)
 def test_moments_are_the_duals_on_the_diagonal(phi):
     q = np.array([1e-3, 0.3, 1.0, 4.0])
     square, slope, growth = phi.moments(q)
@@ -138,14 +158,14 @@ def test_moments_are_the_duals_on_the_diagonal(phi):
     np.testing.assert_allclose(phi.square(q), square, rtol=1e-15)
     h = 1e-3
     log = [np.log(phi.square(q * np.exp(step * h))) for step in (2, 1, -1, -2)]
-    np.testing.assert_allclose(growth, (-log[0] + 8 * log[1] - 8 * log[2] + log[3]) / (12 * h), rtol=1e-8)
+    np.testing.assert_allclose(growth, (-log[0] + 8 * log[1] - 8 * log[2] + log[3]) / (12 * h), rtol=1e-8, atol=1e-12)
 
 
 def one_dual(phi):
     return lambda q: phi.dual(np.array([q]), np.array([q]), np.array([q]))
 
 
-@pytest.mark.parametrize("phi", [*NAMED.values(), leaky_relu(0.2)], ids=str)
+@pytest.mark.parametrize("phi", KNOWN, ids=str)
 def test_moments_of_zero_variance_are_finite(phi):
     q = np.array([0.0, 1e-300])
     square, slope, growth = phi.moments(q)
@@ -153,11 +173,68 @@ def test_moments_of_zero_variance_are_finite(phi):
     assert square[0] == pytest.approx(float(phi(np.zeros(1))[0]) ** 2, rel=1e-13)
 
 
-@pytest.mark.parametrize("phi", [*NAMED.values(), leaky_relu(0.2)], ids=str)
+@pytest.mark.parametrize("phi", KNOWN, ids=str)
 def test_derivative_is_the_derivative(phi):
     z = np.array([-30.0, -2.0, -0.7, 0.4, 1.5, 9.0])
     h = 1e-5
     np.testing.assert_allclose(phi.derivative(z), (phi(z + h) - phi(z - h)) / (2 * h), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("phi", [phi for phi in KNOWN if not isinstance(phi, HermiteActivation)], ids=str)
+def test_closed_forms_are_expectations_of_the_function(phi):
+    """By quadrature along two axes; a kink that crosses the second of them costs digits."""
+    z, weight = gaussian_rule()
+    for q1, q2, c in ((0.3, 1.7, 0.6), (2.0, 0.9, -0.8), (1.1, 1.2, 0.99)):
+        x, y = np.sqrt(q1) * z[:, None], np.sqrt(q2) * (c * z[:, None] + np.sqrt(1 - c * c) * z)
+        found = phi.dual(q1, q2, c * np.sqrt(q1 * q2))
+        bound = 1e-12 if phi.name in SMOOTH else 3e-3
+        for got, function in zip(found, (phi, phi.derivative), strict=True):
+            expected = weight @ (function(x) * function(y)) @ weight
+            scale = np.sqrt((weight @ np.square(function(x[:, 0]))) * (weight @ np.square(function(np.sqrt(q2) * z))))
+            assert abs(float(got) - expected) <= bound * scale
+
+
+def test_waves_and_powers():
+    z = np.linspace(-3, 3, 13)
+    np.testing.assert_allclose(cos(z), np.cos(z), atol=1e-15)
+    np.testing.assert_array_equal(sinusoid(2.0, 0.5)(z), np.sin(2 * z + 0.5))
+    np.testing.assert_allclose(snake(0.7)(z), z + np.sin(0.7 * z) ** 2 / 0.7, atol=1e-15)
+    np.testing.assert_allclose(tilted_sin(0.7)(z), 0.7 * z + np.sin(z), atol=1e-15)
+    np.testing.assert_array_equal(rectified_power(3)(z), np.maximum(z, 0) ** 3)
+    assert sinusoid() == sin and sinusoid(1.0, np.pi / 2) == cos
+    assert as_activation("snake") == snake(1.0)
+    # A kernel that depends on distances alone: the Gaussian one.
+    value, _ = sinusoid(1.0, np.pi / 4).dual(0.7, 1.9, 0.4)
+    assert float(value) == pytest.approx(np.exp(0.4 - (0.7 + 1.9) / 2) / 2, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["sinusoid(0)", "snake(0)", "snake(-1)", "tilted_sin(0)", "rectified_power(1)", "rectified_power(2.5)"]
+)
+def test_parameters_out_of_range_are_named(wrong):
+    with pytest.raises(ValueError, match=r"sinusoid needs|snake needs|tilted_sin needs|whole number from 2"):
+        as_activation(wrong)
+
+
+def test_rectified_powers_overflow_by_name():
+    """Variances are squared at every step: soon no float holds them."""
+    x = np.full(30, 2.0)
+    with pytest.raises(KernelOverflowError, match=r"sequence 0 overflows at step \d+.*rectified_power\(2\)"):
+        RNTK("rectified_power(2)")([x])
+    assert np.isfinite(RNTK("rectified_power(2)")([x[:5]])).all()
+
+
+@pytest.mark.parametrize("name", ["rectified_power(2)", "snake(0.5)", "tanh"])
+def test_what_the_array_engine_lacks_is_refused_by_name(name):
+    with pytest.raises(ValueError, match=rf"{re.escape(name)} has no form.*erf.*gaussian.*sin.*engine=\"fused\""):
+        RNTK(name, engine="array")([[1.0, 2.0]])
+
+
+def test_tiny_inputs_of_a_function_that_is_not_linear_at_zero():
+    """Nothing can be taken out of a square: (1e-160)⁴ is zero, not a lifted number put down again."""
+    for phi in ("rectified_power(2)", lambda z: z * z):
+        K = RNTK(phi)([[1e-160, 2e-160], [1.0, 2.0]])
+        assert K[0, 0] == 0 and K[1, 1] > 1
 
 
 def test_family_of_homogeneous_activations():
@@ -202,19 +279,58 @@ def test_equality_and_hash():
     for i, a in enumerate(different):
         for j, b in enumerate(different):
             assert (a == b) == (i == j)
-    assert hash(Homogeneous("mine", 0.2)) == hash(leaky_relu(0.2))
+    assert hash(Homogeneous(0.2)) == hash(leaky_relu(0.2))
     assert type(erf)() == erf
     assert hash(type(erf)()) == hash(erf)
-    assert type(sin)() == sin
-    assert hash(type(sin)()) == hash(sin)
+    assert sinusoid() == sin
+    assert hash(sinusoid()) == hash(sin)
     assert HermiteActivation("t", np.tanh) == HermiteActivation("t", np.tanh)
     assert HermiteActivation("t", np.tanh) != HermiteActivation("t", np.arctan)
     assert relu != "relu"
 
 
+def test_activations_that_differ_in_a_derivative_are_two():
+    """Everything kept by activation would confuse them otherwise."""
+    by_differences, steeper = HermiteActivation("t", np.tanh), HermiteActivation("t", np.tanh, np.cos)
+    assert by_differences != steeper
+    assert len({by_differences, steeper}) == 2
+    assert steeper == HermiteActivation("t", np.tanh, np.cos)
+    assert HermiteActivation("tanh", np.tanh, symmetry="odd") != tanh
+
+
+@pytest.mark.parametrize("phi", [*KNOWN, leaky_relu(1 / 3), sinusoid(-1 / 3, 1e-20), snake(1 / 3)], ids=str)
+def test_names_lead_back(phi):
+    assert name_of(phi) == phi.name
+    assert as_activation(phi.name) == phi
+
+
+def test_what_has_no_name_says_so():
+    assert name_of(HermiteActivation("tanh", np.arctan)) is None
+    assert name_of(HermiteActivation("mine", np.arctan)) is None
+
+
+def test_activations_from_outside_register_themselves(monkeypatch):
+    monkeypatch.setattr("rntk.activations.base.NAMED", dict(NAMED))
+    monkeypatch.setattr("rntk.activations.base.FAMILIES", dict(FAMILIES))
+    softplus = register(HermiteActivation("softplus", lambda z: np.logaddexp(0, z)))
+    assert as_activation("softplus") is softplus
+    assert name_of(softplus) == "softplus"
+
+    @register_family
+    def stretched(width, height):
+        return HermiteActivation(f"stretched({width!r}, {height!r})", lambda z: height * np.tanh(z / width))
+
+    assert as_activation("stretched(2, 1e-1)").name == "stretched(2.0, 0.1)"
+    for wrong in ("stretched(2)", "stretched"):
+        with pytest.raises(ValueError, match=r"unknown activation.*stretched\(width, height\)"):
+            as_activation(wrong)
+    with pytest.raises(ValueError, match="another activation named tanh"):
+        register(HermiteActivation("tanh", np.arctan))
+
+
 @pytest.mark.parametrize("given", ["rleu", "", "leaky_relu(a)", "RELU"])
 def test_unknown_names_list_the_known_ones(given):
-    with pytest.raises(ValueError, match=r"unknown activation.*relu.*tanh"):
+    with pytest.raises(ValueError, match=r"unknown activation.*tanh.*relu"):
         as_activation(given)
 
 

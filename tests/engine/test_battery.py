@@ -20,12 +20,14 @@ import pytest
 
 from oracles import battery
 from rntk import RNTK, HermiteAccuracyWarning, KernelOverflowError
+from rntk.activations import balls
 from rntk.engine.slopes import PairGradients, join
 from rntk.errors import ActivationError
 from rntk.sequences import as_batch
 
 HOMOGENEOUS = ("relu", "leaky_relu", "identity", "abs")
-CLOSED = ("erf", "sin", "gelu")
+#: Activations without a form for the array engine.
+NO_ARRAYS = ("snake(0.5)", "tilted_sin(0.5)", *battery.POWERS)
 
 #: Largest error by family and quantity, and of the reference engine for closed forms of any family. Kernels: relative
 #: to √(K(x,x) K(y,y)); "close": relative to themselves, for pairs that are equal, nearly equal or nearly opposite.
@@ -56,7 +58,7 @@ LARGEST_EXPANDED = 5.0
 def family(case: battery.Case) -> str:
     if case.activation in HOMOGENEOUS:
         return "homogeneous"
-    return "closed" if case.activation in CLOSED else "expanded"
+    return "expanded" if case.activation in battery.LATTICE else "closed"
 
 
 def is_close(case: battery.Case) -> bool:
@@ -151,7 +153,9 @@ def check_kernels(errors: Errors, record: battery.Record, got: dict[str, dict[st
         gap = abs(values["xy"] - true)
         errors.note("kernel", gap / scale if scale else gap, case, digits["kernel"])
         if is_close(case) and abs(true) > 1e-290:
-            errors.note("close", gap / abs(true), case, digits["close"])
+            # The reference engine stops where an error is below 2^-NEGLIGIBLE of the largest possible value.
+            beyond = max(gap - scale * 2.0**-balls.NEGLIGIBLE, 0.0)
+            errors.note("close", beyond / abs(true), case, digits["close"])
         for own in ("xx", "yy"):
             true = record.values[f"{kind}_{own}"]
             errors.note("diagonal", abs(values[own] - true) / max(true, 1e-290), case, digits["diagonal"])
@@ -213,7 +217,7 @@ def test_kernels(network):
     errors.check()
 
 
-@by_network(CLOSED_NETWORKS)
+@by_network([network for network in CLOSED_NETWORKS if network[0] not in NO_ARRAYS])
 def test_kernels_of_the_array_engine(network):
     odd = network[0] in ("erf", "sin")
     records = [
@@ -297,6 +301,7 @@ OVERFLOWING = [record for records in groups().values() for record in records if 
 @pytest.mark.parametrize("record", OVERFLOWING, ids=lambda record: record.case.name)
 def test_what_no_float_can_hold_is_refused(record):
     engines = ("fused", "reference", "array") if record.case.activation not in battery.LATTICE else ("fused",)
+    engines = [engine for engine in engines if engine != "array" or record.case.activation not in NO_ARRAYS]
     for engine in engines:
         with pytest.raises(KernelOverflowError):
             kernel_of(record.case, engine=engine).both(battery_pair(record))

@@ -19,7 +19,7 @@ import pytest
 from helpers.tolerances import relative_error
 from oracles import finite_network
 from rntk import NTK, RNTK
-from rntk.activations import HermiteActivation, as_activation
+from rntk.activations import NAMED, HermiteActivation, as_activation
 from rntk.errors import SequenceError
 
 jax = pytest.importorskip("jax", reason='rntk.finite needs JAX: pip install "rntk[finite]"')
@@ -146,7 +146,7 @@ def oracle_outputs(kernel, parameters, reading, x, i, component, *, backwards) -
 
 
 @pytest.mark.parametrize(
-    "name", ["relu", "erf", "identity", "abs", "sin", "tanh", "gelu", "sigmoid", "leaky_relu(0.2)"]
+    "name", [*NAMED, "leaky_relu(0.2)", "sinusoid(1.5, 0.5)", "snake(0.5)", "tilted_sin(0.5)", "rectified_power(2)"]
 )
 def test_activations_have_a_twin(name):
     activation = as_activation(name)

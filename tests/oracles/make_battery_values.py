@@ -164,7 +164,8 @@ def together(network: Network, x: Vectors, y: Vectors, of_x: Alone, of_y: Alone)
         if not (q and r):  # THEORY section 5, zero variance: Σ and Θ are zero whatever moves, V' is not asked for
             if sigma or any(d_sigma):
                 raise ArithmeticError("a covariance with a step of zero variance is not zero")
-            return Activated(network.activation.at_zero**2, mpf(0), zeros(), zeros())
+            if network.activation.at_zero is not None:
+                return Activated(network.activation.at_zero**2, mpf(0), zeros(), zeros())
         p = network.activation.pair(q, r, sigma)
         if p.parallel:
             # c = ±1 stays so if there is one direction only: one channel, no bias, no past. It also stays so when all

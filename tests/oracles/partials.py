@@ -7,6 +7,7 @@ Closed forms are differentiated by hand and work at the precision that ``mpmath`
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple, Protocol
 
 import mpmath
@@ -38,9 +39,12 @@ class Own(NamedTuple):
 
 
 class Activation(Protocol):
-    """What the recursion needs. ``at_zero`` is the value of the activation at zero."""
+    """What the recursion needs.
 
-    at_zero: mpf
+    ``at_zero`` is the value of the activation at zero, or None if `pair` knows variances of zero by itself.
+    """
+
+    at_zero: mpf | None
 
     def pair(self, q: mpf, r: mpf, s: mpf) -> Partials: ...
 
@@ -50,7 +54,7 @@ class Activation(Protocol):
 class _Smooth:
     """An activation whose partial derivatives are finite at q = r = s, so that `own` follows from `pair`."""
 
-    at_zero = mpf(0)
+    at_zero: mpf | None = mpf(0)
 
     def pair(self, q: mpf, r: mpf, s: mpf) -> Partials:
         raise NotImplementedError
@@ -114,11 +118,94 @@ class Erf(_Smooth):
         )
 
 
-class Sine(_Smooth):
+class Wave(_Smooth):
+    """trend z + level + height sin(a z + b), given a and the sine and cosine of b.
+
+    With e = exp(-a² q/2): E[sin(a z + b)] = e sin b and E[z' sin(a z + b)] = a s e cos b.
+    """
+
+    def __init__(self, a: mpf, sine: mpf, cosine: mpf, trend: mpf = 0, level: mpf = 0, height: mpf = 1) -> None:
+        self.a, self.sine, self.cosine = mpf(a), mpf(sine), mpf(cosine)
+        self.trend, self.level, self.height = mpf(trend), mpf(level), mpf(height)
+        self.at_zero = None if self.sine or self.level else mpf(0)
+
     def pair(self, q: mpf, r: mpf, s: mpf) -> Partials:
-        plus, minus = mpmath.exp(s - (q + r) / 2) / 2, mpmath.exp(-s - (q + r) / 2) / 2
-        value, slope = plus - minus, plus + minus
-        return Partials(value, slope, -value / 2, -value / 2, value, -slope / 2, -slope / 2)
+        A, k = self.a**2, self.cosine**2 - self.sine**2
+        plus, minus = mpmath.exp(A * (s - (q + r) / 2)) / 2, k * mpmath.exp(A * (-s - (q + r) / 2)) / 2
+        value, slope = self.height**2 * (plus - minus), self.height**2 * A * (plus + minus)
+        e, f = mpmath.exp(-A * q / 2), mpmath.exp(-A * r / 2)
+        tilt, lift = self.trend * self.height * self.a * self.cosine, self.level * self.height * self.sine
+        return Partials(
+            value=value + self.trend**2 * s + tilt * s * (e + f) + self.level**2 + lift * (e + f),
+            slope=slope + self.trend**2 + tilt * (e + f),
+            value_q=-A / 2 * (value + (tilt * s + lift) * e),
+            value_r=-A / 2 * (value + (tilt * s + lift) * f),
+            slope_s=A**2 * value,
+            slope_q=-A / 2 * (slope + tilt * e),
+            slope_r=-A / 2 * (slope + tilt * f),
+        )
+
+
+class Bell(_Smooth):
+    """exp(-z²): V = 1/√D with D = (1 + 2q)(1 + 2r) - 4s²."""
+
+    at_zero = None
+
+    def pair(self, q: mpf, r: mpf, s: mpf) -> Partials:
+        a, b = 1 + 2 * q, 1 + 2 * r
+        D = a * b - 4 * s * s
+        value = 1 / mpmath.sqrt(D)
+        slope = 4 * s * value / D
+        return Partials(
+            value=value,
+            slope=slope,
+            value_q=-value * b / D,
+            value_r=-value * a / D,
+            slope_s=4 * value / D * (1 + 12 * s * s / D),
+            slope_q=-3 * slope * b / D,
+            slope_r=-3 * slope * a / D,
+        )
+
+
+class Power:
+    """max(z, 0)^p. W_n = 2π V of order n: W_0 = π - θ, W_1 = √(qr - s²) + s W_0, and
+    W_{n+1} = (2n+1) s W_n + n² (qr - s²) W_{n-1}; V_s is p² times V of order p - 1."""
+
+    at_zero = mpf(0)
+
+    def __init__(self, p: int) -> None:
+        self.p = p
+
+    def pair(self, q: mpf, r: mpf, s: mpf) -> Partials:
+        p, squared = self.p, q * r - s * s
+        if abs(squared) < q * r * mpf(10) ** (-3 * mpmath.mp.dps // 4):
+            squared = mpf(0)
+        root = mpmath.sqrt(squared)
+        W = [mpmath.atan2(root, -s)]
+        W.append(root + s * W[0])
+        for n in range(1, p):
+            W.append((2 * n + 1) * s * W[n] + n**2 * squared * W[n - 1])
+        value, slope, bend = (
+            factor * W[p - k] / (2 * mpmath.pi) for k, factor in enumerate((1, p**2, (p * (p - 1)) ** 2))
+        )
+        return Partials(
+            value=value,
+            slope=slope,
+            value_q=(p * value - s * slope) / (2 * q),
+            value_r=(p * value - s * slope) / (2 * r),
+            slope_s=bend,
+            slope_q=((p - 1) * slope - s * bend) / (2 * q),
+            slope_r=((p - 1) * slope - s * bend) / (2 * r),
+        )
+
+    def own(self, q: mpf) -> Own:
+        p, half = self.p, mpmath.fac2(2 * self.p - 3) / 2
+        return Own(
+            half * (2 * p - 1) * q**p,
+            half * p**2 * q ** (p - 1),
+            half * (2 * p - 1) * p * q ** (p - 1),
+            half * p**2 * (p - 1) * q ** (p - 2),
+        )
 
 
 class Gelu(_Smooth):
@@ -158,4 +245,22 @@ def closed_form(name: str) -> Activation:
     """An activation by name; sigmoid and tanh have no closed form."""
     if name in ("relu", "leaky_relu", "abs"):
         return Rectifier({"relu": 0.0, "leaky_relu": LEAKY_SLOPE, "abs": -1.0}[name])
-    return {"identity": Identity, "erf": Erf, "sin": Sine, "gelu": Gelu}[name]()
+    base, numbers = name.partition("(")[0], [mpf(float(x)) for x in re.findall(r"[\d.]+", name.partition("(")[2])]
+    if base == "sinusoid":
+        a, b = numbers
+        return Wave(a, mpmath.sin(b), mpmath.cos(b))
+    if base == "snake":  # z + sin²(a z)/a
+        (a,) = numbers
+        return Wave(2 * a, 1, 0, trend=1, level=1 / (2 * a), height=-1 / (2 * a))
+    if base == "tilted_sin":
+        return Wave(1, 0, 1, trend=numbers[0])
+    if base == "rectified_power":
+        return Power(int(numbers[0]))
+    return {
+        "identity": Identity,
+        "erf": Erf,
+        "sin": lambda: Wave(1, 0, 1),
+        "cos": lambda: Wave(1, 1, 0),
+        "gaussian": Bell,
+        "gelu": Gelu,
+    }[name]()

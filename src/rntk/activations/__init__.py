@@ -1,29 +1,32 @@
 """Activations: Gaussian expectations of φ and φ'.
 
 In goes a name, an `Activation`, or any vectorised callable; out comes an object that knows V = E[φ(z₁)φ(z₂)] and
-V' = E[φ'(z₁)φ'(z₂)] twice: as the textbook formula, for reading, and as a compiled step on blocks of pairs, for
-speed. The array engine has forms of its own (`rntk.engine.array.duals`).
+V' = E[φ'(z₁)φ'(z₂)] once per engine: as the textbook formula, for reading; as a compiled step on blocks of pairs, for
+speed; as array expressions, for other devices. One file per family holds all of it, and registers the names.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
-from .base import Activation, Lanes, Moments
-from .error_function import erf
-from .gaussian_linear import gelu
+from .base import FAMILIES, NAMED, Activation, Lanes, Moments, find, known_names, name_of, register, register_family
+from .erf import erf
+from .gaussian import gaussian
+from .gelu import gelu
 from .hermite import HermiteActivation, sigmoid, tanh
 from .homogeneous import Homogeneous, absolute, identity, leaky_relu, relu
-from .sine import sin
+from .powers import rectified_power
+from .snake import snake, tilted_sin
+from .trigonometric import cos, sin, sinusoid
 
-#: Activations that can be asked for by name.
-NAMED: dict[str, Activation] = {
-    activation.name: activation for activation in (relu, erf, identity, absolute, sin, tanh, gelu, sigmoid)
-}
+for _module in iter_modules(__path__):  # a new file needs no line here
+    import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
+    "FAMILIES",
     "NAMED",
     "Activation",
     "HermiteActivation",
@@ -32,14 +35,25 @@ __all__ = [
     "Moments",
     "absolute",
     "as_activation",
+    "cos",
     "erf",
+    "find",
+    "gaussian",
     "gelu",
     "identity",
+    "known_names",
     "leaky_relu",
+    "name_of",
+    "rectified_power",
+    "register",
+    "register_family",
     "relu",
     "sigmoid",
     "sin",
+    "sinusoid",
+    "snake",
     "tanh",
+    "tilted_sin",
 ]
 
 
@@ -48,15 +62,13 @@ def as_activation(given: str | Activation | Callable[[Any], Any]) -> Activation:
     if isinstance(given, Activation):
         return given
     if isinstance(given, str):
-        if given in NAMED:
-            return NAMED[given]
-        leaky = re.fullmatch(r"leaky_relu(?:\(\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*\))?", given)
-        if leaky:
-            return leaky_relu(float(leaky[1])) if leaky[1] else leaky_relu()
-        raise ValueError(
-            f"unknown activation {given!r}; known are {', '.join(NAMED)}, leaky_relu(a), or pass any function of "
-            "NumPy arrays"
-        )
+        found = find(given)
+        if found is None:
+            raise ValueError(
+                f"unknown activation {given!r}; known are {', '.join(known_names())}, or pass any function of NumPy "
+                "arrays"
+            )
+        return found
     if callable(given):
         return HermiteActivation(getattr(given, "__name__", "activation"), given)
     raise ValueError(f"an activation is a name, an Activation or a function, not {type(given).__name__}")

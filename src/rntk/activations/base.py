@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from inspect import signature
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ActivationError, HermiteAccuracyWarning
 from . import balls
+from .arrays import ArrayForm
+from .compiled import compile_pointer
+from .signatures import forward_signature, partials_signature
 
 Array = NDArray[Any]
+#: A function that Numba compiles.
+Step = Callable[..., None]
 
 #: Doubts up to this, relative to the largest value, go without a word; those beyond `LARGEST_DOUBT` are no result.
 SMALL_DOUBT, LARGEST_DOUBT = 1e-9, 0.1
@@ -41,7 +48,7 @@ class Lanes:
 
     Attributes
     ----------
-    forward : turns (u, Θ̂) into (w, Q) in place; see `rntk.engine.fused.signatures`.
+    forward : turns (u, Θ̂) into (w, Q) in place; see `rntk.activations.signatures`.
     partials : derivatives of w and V̂' by u, log q and log q', for the hyperparameter gradients.
     """
 
@@ -56,10 +63,11 @@ class Activation(ABC):
 
         V = E[φ(z₁) φ(z₂)],    V' = E[φ'(z₁) φ'(z₂)] = ∂V/∂s.
 
-    Two descriptions of the same expectations live side by side and share no arithmetic: `textbook` is the
-    printed formula, in ball arithmetic, for the reference engine; `moments`, `marks` and `lanes` are the
-    unit-vector form for the fused engine. To add an activation, write one subclass (or one `HermiteActivation`)
-    in one file.
+    Descriptions of the same expectations live side by side, one per engine: `textbook` is the printed formula, in
+    ball arithmetic, for the reference engine; `moments`, `marks` and `compiled_steps` are the unit-vector form for the
+    fused engine; `array_form` is the same for the array engine, where there is one. The first shares no arithmetic with
+    the others. `in_jax` is φ itself, for finite networks. To add an activation, write one subclass (or one
+    `HermiteActivation`) in one file, and `register` it.
     """
 
     #: Name by which users ask for it.
@@ -74,6 +82,8 @@ class Activation(ABC):
     most_bits: int = balls.BITS[-1]
     #: Variances beyond it are refused, unless φ is homogeneous.
     largest_variance: float = 4e307
+    #: True if the compiled pair step creates arrays.
+    steps_allocate: bool = False
 
     @abstractmethod
     def __call__(self, z: Array) -> Array:
@@ -146,6 +156,12 @@ class Activation(ABC):
     def moments(self, q: Array) -> Moments:
         """ψ², slope and growth for every variance in `q`; q = 0 gives finite numbers."""
 
+    @property
+    def linear_at_zero(self) -> bool:
+        """Whether φ is linear to the last digit at deviations of 1e-18: a scale can be taken out of such inputs."""
+        square, _, growth = self.moments(np.array([0.0, 1e-36]))
+        return bool(square[0] == 0 and abs(growth[1] - 1) < 1e-9)
+
     @abstractmethod
     def marks(
         self,
@@ -165,13 +181,38 @@ class Activation(ABC):
         """
 
     @property
-    @abstractmethod
     def parameters(self) -> Array:
         """Numbers the compiled pair step needs whatever the pair, float64."""
+        return np.empty(0)
 
     @abstractmethod
+    def compiled_steps(self) -> tuple[Step, Step]:
+        """The pair step and its derivatives, as functions that Numba compiles; see `rntk.activations.signatures`."""
+
     def lanes(self, dtype: np.dtype[Any]) -> Lanes:
         """The compiled pair step for `dtype`; compiled on first use, kept on disk."""
+        forward, partials = self.compiled_steps()
+        return Lanes(
+            compile_pointer(forward, forward_signature(dtype), allocates=self.steps_allocate),
+            compile_pointer(partials, partials_signature(dtype), allocates=self.steps_allocate),
+        )
+
+    def array_form(self, xp: Any, precision: str) -> ArrayForm:
+        """V̂ and V̂' for arrays of the namespace `xp`, for `precision` "float64" or "float32".
+
+        Raises
+        ------
+        ValueError
+            The activation has no such form.
+        """
+        raise ValueError(
+            f"{self.name} has no form that the array engine could compute. It has: {', '.join(_with_array_form())}. "
+            'Take one of them (erf is close to tanh), or bring the arrays to the CPU and take engine="fused"'
+        )
+
+    def in_jax(self, z: Any) -> Any:
+        """φ(z) of JAX arrays, for finite networks; unless written out, `__call__` has to do it."""
+        return self(z)
 
     def _key(self) -> tuple[object, ...]:
         """What tells two activations of one class apart."""
@@ -185,6 +226,91 @@ class Activation(ABC):
 
     def __repr__(self) -> str:
         return self.name
+
+
+#: Activations that can be asked for by name.
+NAMED: dict[str, Activation] = {}
+#: Functions that make activations from numbers, asked for as "name(number, …)".
+FAMILIES: dict[str, Callable[..., Activation]] = {}
+
+Kind = TypeVar("Kind", bound=Activation)
+Family = TypeVar("Family", bound=Callable[..., Activation])
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_CALL = re.compile(rf"(\w+)(?:\(\s*({_NUMBER}(?:\s*,\s*{_NUMBER})*)\s*\))?")
+
+
+def register(activation: Kind) -> Kind:
+    """Let `activation` be asked for by its name; gives it back.
+
+    Parameters
+    ----------
+    activation : Activation
+        Its name must be free, or belong to an equal activation.
+
+    Returns
+    -------
+    Activation
+        The same.
+    """
+    _claim(activation.name, NAMED.get(activation.name, activation) == activation)
+    NAMED[activation.name] = activation
+    return activation
+
+
+def register_family(family: Family) -> Family:
+    """Let the activations that a function makes from numbers be asked for as "name(number, …)"; gives it back.
+
+    The name is that of the function. Each activation's own name must be what it can be asked for by, in full digits.
+
+    Parameters
+    ----------
+    family : callable
+        Numbers in, an `Activation` out.
+
+    Returns
+    -------
+    callable
+        The same.
+    """
+    name = family.__name__
+    _claim(name, FAMILIES.get(name, family) is family)
+    FAMILIES[name] = family
+    return family
+
+
+def _claim(name: str, free: bool) -> None:
+    if not free:
+        raise ValueError(f"there is another activation named {name}; give this one a name of its own")
+
+
+def find(name: str) -> Activation | None:
+    """The activation of a name, such as "relu" or "leaky_relu(0.2)"; None if there is none."""
+    if name in NAMED:
+        return NAMED[name]
+    call = _CALL.fullmatch(name)
+    if call is None or call[1] not in FAMILIES:
+        return None
+    try:
+        return FAMILIES[call[1]](*(float(number) for number in re.findall(_NUMBER, call[2] or "")))
+    except TypeError:  # more numbers than it takes, or fewer
+        return None
+
+
+def name_of(activation: Activation) -> str | None:
+    """The name by which `find` gives an equal activation; None if there is none."""
+    return activation.name if find(activation.name) == activation else None
+
+
+def known_names() -> list[str]:
+    """All names, families with their parameters."""
+    families = (f"{name}({', '.join(signature(family).parameters)})" for name, family in FAMILIES.items())
+    return [*NAMED, *families]
+
+
+def _with_array_form() -> list[str]:
+    """Names of what the array engine can compute."""
+    return [name for name, each in NAMED.items() if type(each).array_form is not Activation.array_form]
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:

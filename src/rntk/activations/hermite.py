@@ -21,9 +21,9 @@ from scipy import special
 
 from ..errors import ActivationError, HermiteAccuracyWarning
 from . import balls, expansion
-from .base import Activation, Array, Lanes, Moments, common_marks, ratio
-from .compiled import compile_pointer, inlined, wide_vectors
-from .signatures import FARTHEST, forward_signature, partials_signature
+from .base import Activation, Array, Moments, Step, common_marks, ratio, register
+from .compiled import inlined, wide_vectors
+from .signatures import FARTHEST
 
 #: Accuracy to which an order is chosen in double precision.
 EXACT = 1e-13
@@ -118,6 +118,7 @@ class HermiteActivation(Activation):
 
     largest_variance = 1e60
     accuracy, most_bits = 1e-11, 256
+    steps_allocate = True
 
     def __init__(
         self,
@@ -126,6 +127,7 @@ class HermiteActivation(Activation):
         derivative: Callable[[Array], Array] | None = None,
         symmetry: str | None = None,
         exact: expansion.Function | None = None,
+        jax: Callable[[Any], Any] | None = None,
     ) -> None:
         if symmetry not in PARITIES:
             raise ValueError(f'symmetry must be "odd", "even" or None, not {symmetry!r}')
@@ -134,6 +136,7 @@ class HermiteActivation(Activation):
         self.known_derivative = derivative
         self.symmetry = symmetry or _find_symmetry(function)
         self.exact = exact
+        self.jax = jax
         fault = _find_fault(self)
         if fault is not None:
             raise ActivationError(
@@ -317,14 +320,14 @@ class HermiteActivation(Activation):
     def parameters(self) -> Array:
         return np.array(self._parity, dtype=np.float64)
 
-    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
-        return Lanes(
-            compile_pointer(_forward, forward_signature(dtype), allocates=True),
-            compile_pointer(_partials, partials_signature(dtype), allocates=True),
-        )
+    def compiled_steps(self) -> tuple[Step, Step]:
+        return _forward, _partials
+
+    def in_jax(self, z: Any) -> Any:
+        return (self.jax or self.function)(z)
 
     def _key(self) -> tuple[object, ...]:
-        return (self.name, self.function, self.symmetry)
+        return (self.name, self.function, self.known_derivative, self.symmetry, self.exact)
 
 
 def _find_symmetry(function: Callable[[Array], Array]) -> str | None:
@@ -563,5 +566,19 @@ def _exact_sigmoid(points: list[Any]) -> tuple[list[Any], list[Any]]:
     return [((z / 2).tanh() + 1) / 2 for z in points], [(z / 2).sech() ** 2 / 4 for z in points]
 
 
-tanh = HermiteActivation("tanh", np.tanh, _tanh_derivative, symmetry="odd", exact=_exact_tanh)
-sigmoid = HermiteActivation("sigmoid", special.expit, _sigmoid_derivative, exact=_exact_sigmoid)
+def _jax_tanh(z: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.tanh(z)
+
+
+def _jax_sigmoid(z: Any) -> Any:
+    import jax
+
+    return jax.nn.sigmoid(z)
+
+
+tanh = register(HermiteActivation("tanh", np.tanh, _tanh_derivative, symmetry="odd", exact=_exact_tanh, jax=_jax_tanh))
+sigmoid = register(
+    HermiteActivation("sigmoid", special.expit, _sigmoid_derivative, exact=_exact_sigmoid, jax=_jax_sigmoid)
+)

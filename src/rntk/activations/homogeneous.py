@@ -13,9 +13,17 @@ import numpy as np
 
 from . import balls
 from .arc import polynomial_a, polynomial_b
-from .base import Activation, Array, Lanes, Moments
-from .compiled import compile_pointer, inlined, wide_vectors
-from .signatures import forward_signature, partials_signature
+from .arrays import ArrayForm
+from .base import Activation, Array, Moments, Step, register, register_family
+from .compiled import inlined, wide_vectors
+
+#: Below this u, w as an array expression is a short series: the closed form would subtract nearly equal terms. At this
+#: u it loses two bits, and the next term of the series is below rounding.
+SMALL = 0.01
+#: Terms of that series by precision.
+TERMS = {"float32": 3, "float64": 6}
+#: Slopes below zero that have a name of their own.
+NAMES = {0.0: "relu", 1.0: "identity", -1.0: "abs"}
 
 
 class Homogeneous(Activation):
@@ -23,11 +31,11 @@ class Homogeneous(Activation):
 
     homogeneous = True
 
-    def __init__(self, name: str, a: float) -> None:
+    def __init__(self, a: float) -> None:
         if not np.isfinite(a):
             raise ValueError(f"the slope of a leaky ReLU must be a finite number, not {a!r}")
-        self.name = name
         self.a = float(a)
+        self.name = NAMES.get(self.a, f"leaky_relu({self.a!r})")
 
     @property
     def unit_square(self) -> float:
@@ -64,11 +72,16 @@ class Homogeneous(Activation):
     def parameters(self) -> Array:
         return np.array([(1 - self.a) ** 2 / (1 + self.a**2)])
 
-    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
-        return Lanes(
-            compile_pointer(_forward, forward_signature(dtype)),
-            compile_pointer(_partials, partials_signature(dtype)),
-        )
+    def compiled_steps(self) -> tuple[Step, Step]:
+        return _forward, _partials
+
+    def array_form(self, xp: Any, precision: str) -> ArrayForm:
+        return HomogeneousArrays(self, xp, TERMS[precision])
+
+    def in_jax(self, z: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.where(z > 0, z, self.a * z)
 
     def _key(self) -> tuple[object, ...]:
         return (self.a,)
@@ -122,11 +135,55 @@ def _partials(
             curve[k] = -over_pi / math.sqrt(v * (two - v)) if v > zero else zero
 
 
-relu = Homogeneous("relu", 0.0)
-identity = Homogeneous("identity", 1.0)
-absolute = Homogeneous("abs", -1.0)
+class HomogeneousArrays(ArrayForm):
+    """ReLU, leaky ReLU, identity, absolute value: (24) with the angle θ = arccos c in place of polynomials.
+
+    w = u - β (sin θ - θ cos θ)/π and V̂' = 1 - β θ/π; beyond a right angle the same with the angle from being opposite.
+    From v, θ = 2 arctan(√v/√(2-v)) has a small relative error, and where the difference of sines cancels, (25) takes
+    over.
+    """
+
+    homogeneous = True
+
+    def __init__(self, activation: Homogeneous, xp: Any, terms: int) -> None:
+        super().__init__(xp)
+        self.root = math.sqrt(activation.unit_square)
+        self.beta = (1 - activation.a) ** 2 / (1 + activation.a**2)
+        self.series = [
+            math.sqrt(2) / math.pi * math.comb(2 * k, k) / 8**k / (2 * k + 1) / (k + 1.5) for k in range(terms)
+        ]
+
+    def norm(self, root: Any) -> Any:
+        return self.root * root
+
+    def marks(self, root: Any) -> tuple[Any, ...]:
+        return ()
+
+    def growth(self, root: Any) -> tuple[Any, Any]:
+        raise AssertionError("close pairs of homogeneous activations need no care")
+
+    def step(self, d: Any, gap: Any, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, Any]:
+        xp, beta = self.xp, self.beta
+        near, v = d >= 0, xp.abs(d)
+        if beta == 0:
+            return xp.where(near, v, 2 - v), xp.ones_like(d)
+        root, other = xp.sqrt(v), xp.sqrt(2 - v)  # sin θ is their product
+        turn = (2 * beta / math.pi) * xp.atan2(root, other)  # β θ/π
+        sines = (beta / math.pi) * root * other - turn * (1 - v)
+        tail = v * self.series[-1]
+        for coefficient in self.series[-2:0:-1]:
+            tail = (tail + coefficient) * v
+        sines = xp.where(v < SMALL, (tail + self.series[0]) * (beta * v * root), sines)
+        # At the far end w is 2 - β, which for the absolute value is zero: opposite sides are equal there.
+        return xp.where(near, v, (2 - beta) - (1 - beta) * v) - sines, xp.where(near, 1 - turn, (1 - beta) + turn)
 
 
+relu = register(Homogeneous(0.0))
+identity = register(Homogeneous(1.0))
+absolute = register(Homogeneous(-1.0))
+
+
+@register_family
 def leaky_relu(a: float = 0.01) -> Homogeneous:
     """max(z, 0) + a min(z, 0) in closed form.
 
@@ -136,4 +193,4 @@ def leaky_relu(a: float = 0.01) -> Homogeneous:
     >>> leaky_relu(0.2)
     leaky_relu(0.2)
     """
-    return Homogeneous(f"leaky_relu({a:g})", a)
+    return Homogeneous(a)

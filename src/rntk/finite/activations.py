@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..activations import Activation, HermiteActivation, Homogeneous, erf, gelu, sigmoid, sin, tanh
+from ..activations import Activation, known_names
 
 Function = Callable[[Any], Any]
 
-#: Where a twin given by the user is compared with the activation of the kernel, and how closely they must agree:
-#: JAX may compute in single precision there.
+#: Where a twin is compared with the activation of the kernel, and how closely they must agree: JAX may compute in
+#: single precision there.
 GRID = np.linspace(-6.0, 6.0, 241)
 AGREEMENT = 1e-4
-
-
-def _exact_gelu(z: Any) -> Any:
-    return jax.nn.gelu(z, approximate=False)
-
-
-def _bent_line(z: Any, slope: float) -> Any:
-    return jnp.where(z > 0, z, slope * z)
-
-
-_TWINS: dict[Activation, Function] = {
-    erf: jax.scipy.special.erf,
-    sin: jnp.sin,
-    tanh: jnp.tanh,
-    gelu: _exact_gelu,
-    sigmoid: jax.nn.sigmoid,
-}
 
 
 @cache  # one function per activation, so that equal networks share what is compiled for them
@@ -43,22 +26,17 @@ def jax_function(activation: Activation) -> Function:
 
     Raises
     ------
-    ValueError : the activation is a function of NumPy arrays that JAX can't trace.
+    ValueError
+        The activation is a function of NumPy arrays that JAX can't trace.
     """
-    if isinstance(activation, Homogeneous):
-        return partial(_bent_line, slope=activation.a)
-    if activation in _TWINS:
-        return _TWINS[activation]
-    if isinstance(activation, HermiteActivation):
-        try:
-            return check_twin(activation, activation.function)
-        except (TypeError, jax.errors.JAXTypeError):
-            pass
-    raise ValueError(
-        f"the activation {activation.name} is a function of NumPy arrays, which JAX can't differentiate; write it in "
-        f"jax.numpy and pass it along, network(kernel, width, activation=...), or take a named activation "
-        f"({', '.join(['relu', 'abs', 'identity', *(twin.name for twin in _TWINS)])}, leaky_relu(a))"
-    )
+    try:
+        return check_twin(activation, activation.in_jax)
+    except (TypeError, jax.errors.JAXTypeError):
+        raise ValueError(
+            f"the activation {activation.name} is a function of NumPy arrays, which JAX can't differentiate; write it "
+            f"in jax.numpy and pass it along, network(kernel, width, activation=...), or take a named activation "
+            f"({', '.join(known_names())})"
+        ) from None
 
 
 def check_twin(activation: Activation, function: Function) -> Function:

@@ -16,7 +16,6 @@ import numpy as np
 from ..contract import Engine, Plan, Reader, Values, refuse_overflow
 from ..sides import check_channels_agree, quietly
 from .batch import ArrayBatch, read_arrays
-from .duals import dual_of
 from .libraries import Library, check_precision, is_elsewhere
 from .recursion import EVERY, Recursion, State, in_step, outputs, rows_of_tables
 from .sides import Side, make_side, power
@@ -71,7 +70,7 @@ class Work:
         network, dtype = plan.network, plan.dtype.name
         homogeneous = network.activation.homogeneous
         precision = dtype if homogeneous else "float64"
-        dual = dual_of(network.activation, library.xp, precision)
+        dual = network.activation.array_form(library.xp, precision)
         check_precision(library, dtype, homogeneous, network.activation.name)
         self.network, self.library = network, library
         self.recursion = Recursion(network, dual, library, precision)

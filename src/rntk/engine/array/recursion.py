@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...activations import Activation
+from ...activations.arrays import ArrayForm, opposite
 from ...network import Network
-from .duals import Dual, dual_of, opposite
 from .libraries import Library, compiled
 from .sides import Layer, Side
 
@@ -39,7 +39,7 @@ class Recursion:
     """What is computed, by which formulas, on whose arrays."""
 
     network: Network
-    dual: Dual
+    dual: ArrayForm
     library: Library
     precision: str
 
@@ -73,7 +73,7 @@ class State(NamedTuple):
 def _stepper(
     xp: Any, activation: Activation, precision: str, standard: bool, mode: str, jax: bool
 ) -> Callable[..., State]:
-    dual = dual_of(activation, xp, precision)
+    dual = activation.array_form(xp, precision)
     rows, columns = AXES[mode]
 
     def step(left: list[Layer], right: list[Layer], t_x: int, t_y: int, before: State, keep: Any) -> State:
@@ -86,7 +86,7 @@ def _stepper(
 
 
 def advance(
-    xp: Any, dual: Dual, standard: bool, left: list[Layer], right: list[Layer], before: State, keep: Any
+    xp: Any, dual: ArrayForm, standard: bool, left: list[Layer], right: list[Layer], before: State, keep: Any
 ) -> State:
     """One step of time through all layers; `keep` marks pairs of steps that share weights (16), None if all do."""
     after = State([], [], [])
@@ -133,7 +133,7 @@ class Flow(NamedTuple):
         return self.x * self.y
 
 
-def _ends(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow]) -> tuple[Any, Any]:
+def _ends(xp: Any, dual: ArrayForm, x: Layer, y: Layer, flows: list[Flow]) -> tuple[Any, Any]:
     """u and 2 - u, each as a sum of non-negative terms (21), (21a); at most one where the other is larger."""
     near, far = 0.0, 0.0
     for flow in flows:
@@ -146,7 +146,7 @@ def _ends(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow]) -> tuple[A
     return xp.clip(near, 0.0, 2.0), xp.clip(far, 0.0, 1.0)  # theory's bounds; rounding may step out by an ulp
 
 
-def _distances(xp: Any, dual: Dual, w: Any) -> tuple[Any, Any]:
+def _distances(xp: Any, dual: ArrayForm, w: Any) -> tuple[Any, Any]:
     """A signed distance as one from being equal, and as one from being opposite."""
     if not dual.odd:
         return w, 2 - w
@@ -163,7 +163,7 @@ def _sign(xp: Any, d: Any) -> Any:
     return xp.where(d >= 0, xp.ones_like(d), -xp.ones_like(d))
 
 
-def settle(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow], d: Any, gap: Any) -> tuple[Any, Any, Any]:
+def settle(xp: Any, dual: ArrayForm, x: Layer, y: Layer, flows: list[Flow], d: Any, gap: Any) -> tuple[Any, Any, Any]:
     """d and the gap of variances put right where two sides are close, and log ψ'²/ψ² after the activation (31a), (31b).
 
     Rounding of the unit vectors, and of the variances, would outgrow small differences in a chaotic recursion; what is
@@ -221,7 +221,7 @@ def _known(xp: Any, flow: Flow, over: Any, over2: Any) -> Any:
     return xp.where(xp.isnan(flow.change), fresh, flow.change)
 
 
-def _direct(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow]) -> Any:
+def _direct(xp: Any, dual: ArrayForm, x: Layer, y: Layer, flows: list[Flow]) -> Any:
     """What the parameters of a step add to Θ̂ directly, in the standard parameterisation (27)."""
     (state, source, bias), (state2, source2, bias2) = x.gradient, y.gradient
     total = state * state2 * (1 - _distances(xp, dual, flows[0].w)[0])

@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...activations import Activation
+from ...activations.arrays import ArrayForm
 from ...errors import KernelOverflowError
 from ...network import Network
 from .batch import ArrayBatch
-from .duals import Dual, dual_of
 from .libraries import Library, compiled
 
 #: Variances beyond the square of this are refused where no scale can be taken out; and odd activations, where the
@@ -102,7 +102,7 @@ def split(xp: Any, x: Any) -> tuple[Any, Any]:
 
 def make_side(
     network: Network,
-    dual: Dual,
+    dual: ArrayForm,
     batch: ArrayBatch,
     chosen: list[int],
     work: Any,
@@ -202,7 +202,7 @@ def _stack(xp: Any, parts: Sequence[Any]) -> Any:
 @lru_cache(maxsize=64)
 def _stepper(xp: Any, activation: Activation, precision: str, jax: bool) -> Callable[..., Any]:
     """One step of the pass through all layers, as a function of arrays alone."""
-    dual = dual_of(activation, xp, precision)
+    dual = activation.array_form(xp, precision)
 
     def step(sigmas: Any, size: Any, begins: Any, t: int, before: Any) -> Any:
         below = size[t, :]
@@ -251,7 +251,7 @@ def _stepper(xp: Any, activation: Activation, precision: str, jax: bool) -> Call
     return compiled(step) if jax else step
 
 
-def _layer(xp: Any, network: Network, dual: Dual, layer: int, x: Any, passed: Passed) -> Layer:
+def _layer(xp: Any, network: Network, dual: ArrayForm, layer: int, x: Any, passed: Passed) -> Layer:
     """The unit vectors of one layer."""
     channels = int(x.shape[1])
     sigma_w, sigma_u, sigma_b = (getattr(network, name)[layer] for name in ("sigma_w", "sigma_u", "sigma_b"))

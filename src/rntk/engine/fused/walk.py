@@ -84,7 +84,7 @@ def walk(
         one = np.broadcast_to(1.0, shape)  # no memory; ψ² is proportional to q
         return Walk(q, exponent, Moments(square, one, one))
     inputs = _squares(x)
-    quiet = activation.square(np.zeros(1))[0] == 0 and not any(network.sigma_b) and not any(network.sigma_h)
+    quiet = activation.linear_at_zero and not any(network.sigma_b) and not any(network.sigma_h)
     if inputs.size.any() and quiet:
         exponent -= np.repeat(_lift(batch, inputs), batch.lengths)
     _walk_any(activation, inputs, batch, squares, q, exponent)

@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from ...activations import NAMED, Activation, HermiteActivation, Homogeneous, as_activation
+from ...activations import Activation, as_activation, known_names, name_of
 from ...engine import choose_engine
 from ...kernels import NTK, RNTK, NetworkKernel
 from ...kernels.pairwise import compares_vectors
@@ -88,17 +88,12 @@ def _encode(name: str, value: Any) -> Any:
 def _name_activation(activation: Any) -> str:
     """The name that `as_activation` turns into this activation."""
     if isinstance(activation, Activation):
-        for name, known in NAMED.items():
-            # Two expansions of one function may differ in how they differentiate it.
-            if known == activation and (
-                not isinstance(known, HermiteActivation) or known.known_derivative is activation.known_derivative  # type: ignore[attr-defined]
-            ):
-                return name
-        if type(activation) is Homogeneous:
-            return f"leaky_relu({activation.a!r})"
+        name = name_of(activation)
+        if name is not None:
+            return name
     raise DefectError(
         f"its kernel has the activation {quote(activation)}, a Python function, and code is not written to model "
-        f"files; take one of {', '.join(NAMED)}, leaky_relu(a), or keep the model with pickle"
+        f"files; take one of {', '.join(known_names())}, or keep the model with pickle"
     )
 
 

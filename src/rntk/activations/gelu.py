@@ -10,9 +10,9 @@ from scipy import special
 
 from . import balls
 from .arc import arccos_near, arcsin_excess
-from .base import Activation, Array, Lanes, Moments, common_marks, inverse_root
-from .compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
-from .signatures import forward_signature, partials_signature
+from .arrays import LINEAR, ArrayForm, arccos, arcsin_series, not_zero
+from .base import Activation, Array, Moments, Step, common_marks, inverse_root, register
+from .compiled import no_overlap, part_of_loop, wide_vectors
 
 TINY = 1e-305
 #: Relative differences of variances below which V̂(1) is taken from its derivative; the next term is below 1e-16 there.
@@ -21,7 +21,7 @@ CLOSE = 3e-4
 CLOSER = 1e-6
 
 
-class GaussianLinear(Activation):
+class Gelu(Activation):
     """φ(z) = z Φ(z), Φ the distribution function of the standard normal."""
 
     name = "gelu"
@@ -79,15 +79,16 @@ class GaussianLinear(Activation):
             [*common_marks(q), R, 0.5 * b, deficit, root, 1 / root, norm, rise, self._spread(share, b, deficit, rise)]
         )
 
-    @property
-    def parameters(self) -> Array:
-        return np.empty(0)
+    def compiled_steps(self) -> tuple[Step, Step]:
+        return _forward, _partials
 
-    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
-        return Lanes(
-            compile_pointer(_forward, forward_signature(dtype)),
-            compile_pointer(_partials, partials_signature(dtype)),
-        )
+    def array_form(self, xp: Any, precision: str) -> ArrayForm:
+        return GeluArrays(xp)
+
+    def in_jax(self, z: Any) -> Any:
+        import jax
+
+        return jax.nn.gelu(z, approximate=False)
 
 
 @part_of_loop
@@ -218,4 +219,85 @@ def _partials(
                 out[4, i, k] = (1.0 - w) * rise2 - both / A * b2 * by2 - out[8, i, k]
 
 
-gelu = GaussianLinear()
+class GeluArrays(ArrayForm):
+    """GELU: (30b) and (30c)."""
+
+    def _parts(self, root: Any) -> tuple[Any, ...]:
+        """1/(1+q), q/(1+q), and √(1 - ε) for ψ² = (q/2)(1 - ε), with ε."""
+        xp, q = self.xp, root * root
+        b, rim = 1 / (1 + q), xp.sqrt(1 + 2 * q)
+        share = q * b
+        lost = (2 * xp.atan2(xp.ones_like(rim), rim) - 2 * share / rim) / math.pi
+        return b, share, lost, xp.sqrt(1 - lost)
+
+    def norm(self, root: Any) -> Any:
+        return math.sqrt(0.5) * root * self._parts(root)[3]
+
+    def _rise(self, root: Any) -> Any:
+        """d log(ψ/√q) / d log q (30c)."""
+        b, share, lost, _ = self._parts(root)
+        rise = b * share / (1 - lost) * (3 + 2 * share) / (2 * math.pi)
+        return rise * self.xp.sqrt(b / (1 + share)) / (1 + share)
+
+    def growth(self, root: Any) -> tuple[Any, Any]:
+        b, share, _, _ = self._parts(root)
+        rise, turn = self._rise(root), share * b / (1 + share)
+        curve = b - share - 2 * rise + 2 * share * b / (3 + 2 * share) - 0.5 * (share + turn) - turn
+        return 1 + 2 * rise, 2 * rise * curve
+
+    def marks(self, root: Any) -> tuple[Any, ...]:
+        b, share, lost, left = self._parts(root)
+        rise, rim = self._rise(root), b * (1 + share)
+        turn = (0.5 * b - rise) * (3 + 2 * share) / (1 + share) + b / rim * share * (1.5 * share / (1 + share) - b)
+        spread = share * b * b / self.xp.sqrt(rim) * turn / (4 * math.pi * (1 - lost))
+        R = root * self.xp.sqrt(b)
+        # √q, R, b/2, ε, √(1-ε), R √(1+q)/ψ, its growth beyond that of √q, and half a squared speed along log q.
+        return root, R, 0.5 * b, lost, left, math.sqrt(2) / left, rise, spread
+
+    def step(self, d: Any, gap: Any, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, Any]:
+        xp = self.xp
+        (root, R, half, lost, part, norm, rise, spread) = left
+        (root2, R2, half2, lost2, part2, norm2, rise2, spread2) = right
+        near, v = d >= 0, xp.abs(d)
+        N = R * R2
+        both = norm * norm2 / not_zero(xp, N)
+        sigma = 2 * (half + half2)
+        # R² is 1 - 1/(1+q): where both are close to one, their difference is that of the small parts.
+        difference = xp.where(half + half2 < 0.25, 2 * (half2 - half) / not_zero(xp, R + R2), R - R2)
+        short = 0.5 * difference * difference + (half + half2)  # 1 - N, a sum of non-negative terms
+        size = N * (1 - v)
+        y = short + N * v  # 1 - |r|
+        deficit, rim = y * (1 + size), short * (1 + N)
+        A, B = xp.sqrt(deficit), xp.sqrt(rim)
+        across = N * N * (v * (2 - v))
+        angle, angle1 = arccos(xp, y, size), arccos(xp, short, N)
+        product = 4 * half * half2  # 1/((1+q)(1+q'))
+        # V̂ at c = 1: what it lacks of one follows from the deficits of either side and of the pair, all small together.
+        apart = (angle1 - N * sigma / B) / math.pi - 0.5 * (lost + lost2) - 0.5 * (part - part2) * (part - part2)
+        apart = apart / (part * part2)
+        # For close variances it is a quarter of its own derivative along their difference, times that.
+        b, b2, share, share2, square = 2 * half, 2 * half2, R * R, R2 * R2, N * N
+        by = b * ((share * share2 * b2 + square * b) / rim + square * (b - share))
+        by2 = b2 * ((share * share2 * b + square * b2) / rim + square * (b2 - share2))
+        close = 0.25 * gap * ((rise - rise2) - both / (4 * math.pi) / B * (by - by2))
+        apart = xp.where(xp.abs(gap) < CLOSE, close, apart)
+        apart = xp.where(apart > 0, apart, xp.zeros_like(apart))
+        apart = xp.where(xp.abs(gap) < CLOSER, 0.5 * (spread + spread2) * gap * gap, apart)
+        # From c = 1 to c: every term small with v.
+        joint = not_zero(xp, N * A + size * B)
+        sine = across / joint
+        low = xp.clip(sine, 0.0, 0.5)
+        excess = xp.where(sine <= 0.5, low * (low * low) * arcsin_series(low * low), (angle - angle1) - sine)
+        steps = across / (A + B) * (product / (A * B) + sigma - N * v * A / joint)
+        drop = N * v * (math.pi - angle1) + size * excess + steps
+        # Beyond a right angle: V itself, small.
+        value = (across + size * size * sigma) / A - size * angle
+        w = xp.where(near, apart + drop * both / (2 * math.pi), 1 - value * both / (2 * math.pi))
+        r = xp.where(near, size, -size)
+        slope = xp.where(near, math.pi - angle, angle) + r / A * (sigma + product / deficit)
+        tiny = (root < LINEAR) & (root2 < LINEAR)  # half the identity
+        w = xp.where(tiny, xp.where(near, v, 2 - v), w)
+        return w, xp.where(tiny, xp.ones_like(w), norm * norm2 * slope / (2 * math.pi))
+
+
+gelu = register(Gelu())

@@ -10,9 +10,10 @@ from scipy import special
 
 from . import balls
 from .arc import arcsin_excess
-from .base import Activation, Array, Lanes, Moments, common_marks, ratio
-from .compiled import compile_pointer, no_overlap, part_of_loop, wide_vectors
-from .signatures import FARTHEST, forward_signature, partials_signature
+from .arrays import LINEAR, ArrayForm, arcsin_series, inverse, not_zero, signed
+from .base import Activation, Array, Moments, Step, common_marks, ratio, register
+from .compiled import no_overlap, part_of_loop, wide_vectors
+from .signatures import FARTHEST
 
 #: Relative differences of variances up to which two sides are compared by their difference.
 COMPARABLE = 0.25
@@ -63,15 +64,16 @@ class ErrorFunction(Activation):
             ]
         )
 
-    @property
-    def parameters(self) -> Array:
-        return np.empty(0)
+    def compiled_steps(self) -> tuple[Step, Step]:
+        return _forward, _partials
 
-    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
-        return Lanes(
-            compile_pointer(_forward, forward_signature(dtype)),
-            compile_pointer(_partials, partials_signature(dtype)),
-        )
+    def array_form(self, xp: Any, precision: str) -> ArrayForm:
+        return ErrorFunctionArrays(xp)
+
+    def in_jax(self, z: Any) -> Any:
+        from jax.scipy.special import erf
+
+        return erf(z)
 
 
 @part_of_loop
@@ -173,4 +175,69 @@ def _partials(
             out[8, r, k] = moves * (value1 * right[11, k] - at_one * right[10, k])
 
 
-erf = ErrorFunction()
+class ErrorFunctionArrays(ArrayForm):
+    """erf: (28) to (29b)."""
+
+    odd = True
+
+    def norm(self, root: Any) -> Any:
+        # arcsin(2q/(1+2q)) = arctan(2q/√(1+4q)): nothing cancels.
+        q = root * root
+        square = 2 / math.pi * self.xp.atan(2 * q / self.xp.sqrt(1 + 4 * q))
+        return self.xp.where(root < LINEAR, math.sqrt(4 / math.pi) * root, self.xp.sqrt(square))
+
+    def marks(self, root: Any) -> tuple[Any, ...]:
+        xp, q = self.xp, root * root
+        psi, t, h = self.norm(root), xp.sqrt(1 + 4 * q), 1 / xp.sqrt(1 + 2 * q)
+        # √q, ρ, τ²/2, h, t h, (t - 1) h, ψ, 1/ψ and half the angle arccos ρ² of a sequence with itself.
+        rho = math.sqrt(2) * root * h
+        return (
+            root,
+            rho,
+            0.5 * h * h,
+            h,
+            t * h,
+            4 * q / (1 + t) * h,
+            psi,
+            inverse(xp, psi),
+            xp.atan2(xp.ones_like(t), t),
+        )
+
+    def growth(self, root: Any) -> tuple[Any, Any]:
+        xp, q = self.xp, root * root
+        ratio = root * inverse(xp, self.norm(root))
+        growth = 4 / math.pi * ratio * ratio / (1 + 2 * q) / xp.sqrt(1 + 4 * q)
+        return growth, growth * (1 - 2 * q / (1 + 2 * q) - 2 * q / (1 + 4 * q) - growth)
+
+    def step(self, d: Any, gap: Any, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, Any]:
+        xp = self.xp
+        (root, rho, tau, h, t, less, psi, over, angle) = left
+        (root2, rho2, tau2, h2, t2, less2, psi2, over2, angle2) = right
+        v, product, ratio = xp.abs(d), rho * rho2, (rho * over) * (rho2 * over2)
+        difference = gap * product * (h * h2) / not_zero(xp, rho + rho2)  # ρ - ρ', with its digits however large q is
+        r = product * (1 - v)
+        y = 0.5 * difference * difference + (tau + tau2) + product * v  # 1 - r, a sum of non-negative terms (28)
+        deficit = xp.sqrt(y * (1 + r))
+        # The angle between the two activations exceeds the mean of their own by an angle with this sine (29b).
+        sines = t * h2 + t2 * h
+        share = h * h2 * gap / sines
+        arc = (
+            2 * (product / not_zero(xp, deficit * (less * t2 + less2 * h) + r * sines)) * (v * (2 - v) + share * share)
+        )
+        sine = product * arc
+        comparable = xp.abs(gap) <= COMPARABLE
+        tangent = 2 * product * share / (h * h2 + t * t2)
+        norms = 4 / math.pi * xp.atan(tangent) * over / not_zero(xp, psi + psi2)  # (ψ - ψ')/ψ
+        norms = xp.where(comparable, norms, (psi - psi2) * over)
+        apart = 0.5 * norms * norms * (psi * over2)
+        half = xp.clip(sine, 0.0, 0.5)
+        close = 2 / math.pi * ratio * arc * (1 + half * half * arcsin_series(half * half))
+        angles = 2 / math.pi * (2 * xp.asin(xp.sqrt(xp.clip(0.5 * y, 0.0, 1.0))) - (angle + angle2)) * (over * over2)
+        value = 1 - 2 / math.pi * xp.asin(xp.clip(r, 0.0, 1.0)) * (over * over2)
+        w = xp.where(y <= 0.5, angles - apart, value)
+        w = xp.where(comparable & (sine <= 0.5), close - apart, w)
+        w, slope = xp.where(w > 0, w, xp.zeros_like(w)), 2 / math.pi * ratio / deficit
+        return signed(xp, d, v, w, root, root2), slope
+
+
+erf = register(ErrorFunction())
