@@ -1,4 +1,4 @@
-"""How work runs: on which threads, within how much memory, behind which progress bar."""
+"""How work runs: on which threads, within how much memory, behind which progress bar; and how it reaches the disk."""
 
 from __future__ import annotations
 
@@ -8,16 +8,68 @@ import os
 import re
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event, Lock
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from .errors import BusyError
+from .errors import say_bytes as say_bytes
+
 #: Seconds of work before a bar appears.
 PATIENCE = 2.0
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How work runs; handed down from what users call to what computes.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Threads, as in `count_threads`.
+    progress : bool or None
+        Whether to show a bar, as in `progress_bar`.
+    memory : int
+        Bytes that what is held at a time may take.
+
+    Examples
+    --------
+    >>> Execution(n_jobs=2, progress=True).quiet()
+    Execution(n_jobs=2, progress=False, memory=1000000000)
+    """
+
+    n_jobs: int | None = None
+    progress: bool | None = None
+    memory: int = 10**9
+
+    def threads(self) -> int:
+        """How many threads there are."""
+        return count_threads(self.n_jobs)
+
+    def bar(self, title: str, total: float) -> AbstractContextManager[Callable[..., None]]:
+        """The bar: a context that gives advance(amount, note="")."""
+        return progress_bar(title, total, self.progress)
+
+    def each(
+        self, work: Callable[[Any], float], items: list[Any], advance: Callable[[float], None] = lambda amount: None
+    ) -> None:
+        """work(item) for every item, on the threads; an error or an interrupt stops what has not begun."""
+        run_in_threads(work, items, self.threads(), advance)
+
+    def quiet(self) -> Execution:
+        """Without a bar: for calls inside somebody's bar."""
+        return replace(self, progress=False)
+
+    def alone(self) -> Execution:
+        """On one thread without a bar: for calls in a worker."""
+        return replace(self, n_jobs=1, progress=False)
 
 
 @contextmanager
@@ -26,7 +78,12 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
 
     Parameters
     ----------
-    show : None shows a bar on a terminal once the work has taken two seconds; True always, at once; False never.
+    title : str
+        What is done.
+    total : float
+        All of the work.
+    show : bool or None
+        None shows a bar on a terminal once the work has taken two seconds; True always, at once; False never.
     """
     terminal = sys.stderr.isatty()
     if show is False or (show is None and not terminal):
@@ -135,10 +192,53 @@ def parse_bytes(memory: Any) -> int:
     return int(count)
 
 
-def say_bytes(count: float) -> str:
-    """A number of bytes as people say it: 1.6 GB."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
+@contextmanager
+def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """A new file that takes the place of `path` once it is complete: readers see the old file or the new, never half.
+
+    If the writer fails, what was at `path` stays, and nothing else is left. A link stays a link.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where the file is to be; its folder exists.
+    mode : str
+        "w" for text in UTF-8 with line ends as written, "wb" or "w+b" for bytes.
+    """
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{uuid.uuid4().hex}.partial")
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    try:
+        with partial.open(mode.replace("w", "x"), **text) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Hold the file `path`, made if need be, against other processes; the lock goes with this one, however it ends.
+
+    Systems and file systems without locks hold nothing.
+
+    Raises
+    ------
+    BusyError
+        Another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with open(path, "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError(path) from None
+        except OSError:  # a file system without locks
+            pass
+        yield

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..preprocessing import z_normalize
-from ..preprocessing.blocks import block_means
+from ..preprocessing.steps import block_means
 from ..sequences import SequenceBatch
 
 Array = NDArray[Any]
