@@ -23,7 +23,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from ..kernels.network import KernelPair
-from ..network import Architecture
+from ..network import Network
 from ..sequences import SequenceBatch
 from .forward import Run, run
 from .inputs import Reading, read
@@ -321,7 +321,7 @@ def _factors(
 # -- inner products of gradients ---------------------------------------------------------------------------------------
 
 
-def _weights_overlap(architecture: Architecture, left: Trace, right: Trace, tile: int) -> Array:
+def _weights_overlap(architecture: Network, left: Trace, right: Trace, tile: int) -> Array:
     """The part of ⟨∇f, ∇f'⟩ by W, U and b of all layers, (P, P'); at most `tile` rows of signals meet at a time.
 
     NumPy does it: the tiles have all kinds of shapes, and compiling each would take longer than computing it.

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..network import Architecture
+from ..network import Network
 from .inputs import Reading
 from .weights import layer_scales, readout_scale
 
@@ -32,7 +32,7 @@ class Run(NamedTuple):
 
 
 def run(
-    architecture: Architecture,
+    architecture: Network,
     activation: Callable[[Any], Any],
     weights: dict[str, Any],
     reading: Reading,
@@ -67,7 +67,7 @@ def run(
             below = _recur(activation, scale.w, W, architecture.tied, start, drive, alive)
         initial.append(start)
         states.append(below)
-    pooled = _pool(architecture.readout, below, reading, alive)
+    pooled = _pool(architecture.readout.name, below, reading, alive)
     outputs = readout_scale(architecture, width) * _matmul(pooled, weights["V"].T)
     return Run(outputs, pooled, tuple(initial), tuple(states))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import check_count, check_dtype
 from ..kernels.network import NetworkKernel
-from ..network import Architecture
+from ..network import Network
 from ..sequences import SequenceBatch
 from . import weights
 from .activations import check_twin, jax_function
@@ -28,24 +28,21 @@ class FiniteNetwork:
 
     Attributes
     ----------
-    architecture : Architecture
+    architecture : Network
         What the kernel computes, with every option checked.
     width : int
         Units per layer, n.
     outputs : int
         Number of outputs, d.
-    bidirectional : bool
-        Whether a second, independent network reads backwards; its outputs are added.
     activation : callable
         φ as a function of JAX arrays.
     read : callable
         How the kernel reads user data.
     """
 
-    architecture: Architecture
+    architecture: Network
     width: int
     outputs: int
-    bidirectional: bool
     activation: Callable[[Any], Any] = field(repr=False)
     read: Callable[[Any, str], SequenceBatch] = field(repr=False, compare=False)
 
@@ -165,12 +162,12 @@ class FiniteNetwork:
     @property
     def every_step(self) -> bool:
         """Whether there is an output at every step of a sequence, not one for all of it."""
-        return self.architecture.readout == "sequence"
+        return self.architecture.readout.per_step
 
     @property
     def directions(self) -> int:
-        """1, or 2 if bidirectional."""
-        return 1 + self.bidirectional
+        """1, or 2 if bidirectional: a second, independent network reads backwards, and the outputs are added."""
+        return 1 + self.architecture.bidirectional
 
 
 _apply = partial(jax.jit, static_argnums=0)(FiniteNetwork.apply)
@@ -228,9 +225,9 @@ def network(
         )
     for name, size in (("width", width), ("outputs", outputs)):
         check_count(name, size)
-    architecture = kernel._architecture()
+    architecture = kernel.network()
     if activation is None:
         function = jax_function(architecture.activation)
     else:
         function = check_twin(architecture.activation, activation)
-    return FiniteNetwork(architecture, int(width), int(outputs), kernel._reads_both_ways, function, kernel._read)
+    return FiniteNetwork(architecture, int(width), int(outputs), function, kernel.read_batch)
