@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 from importlib import metadata
 
-from ..errors import MissingExtraError, need_extra
 from .refusal import refuse
 
 
 def require(extra: str, modules: Iterable[str]) -> None:
     """Import `modules`, or stop with the one line that says how to get them."""
+    from ..errors import MissingExtraError, need_extra
+
     try:
         need_extra(extra, *modules)
     except MissingExtraError as error:
