@@ -43,7 +43,7 @@ from accuracy_tables import accuracies, data_sets, keep, summary, told
 from rntk import RNTK, RNTKClassifierCV
 from rntk.io import LabelledSequences, read
 from rntk.preprocessing import z_normalize
-from rntk.preprocessing.blocks import block_means
+from rntk.preprocessing.steps import block_means
 from rntk.sequences import SequenceBatch, as_batch
 
 Array = NDArray[Any]

@@ -16,8 +16,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "rntk"
 #: A room imports from rooms of lower levels only; rooms of one level do not know each other.
 LEVELS = {
     "errors": 0,
-    "runtime": 0,
-    "plot": 0,
+    "runtime": 1,
+    "plot": 1,
     "sequences": 1,
     "activations": 1,
     "network": 2,

@@ -1,19 +1,22 @@
-"""The exceptions of rntk, and the way several problems become one message.
+"""What can be wrong: the exceptions of rntk, how several problems become one message, and the checks of arguments.
 
-Every exception a caller may want to catch by name is defined here, so that the rest of the package imports
-error types from one place and this module imports nothing of the package. User mistakes derive from
-``ValueError``; numerical failures get types of their own that carry their evidence.
+Every exception a caller may want to catch by name is defined here, so that the rest of the package imports error types
+from one place and this module imports nothing of the package. User mistakes derive from ``ValueError``; numerical
+failures get types of their own. What a program may want to know of an error is in its attributes, never only in its
+text.
 """
 
 from __future__ import annotations
 
+import errno
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["HermiteAccuracyWarning", "KernelOverflowError", "ProblemReport", "SequenceError"]
+# -- data and files ----------------------------------------------------------------------------------------------------
 
 
 class SequenceError(ValueError):
@@ -29,11 +32,15 @@ class SequenceError(ValueError):
         The full text, ready to be read.
     problems : iterable of str, optional
         The problem lines of the message one by one, for programs that want to show them in their own way.
+    subject : str, optional
+        What the message calls the data, an argument or a file. The message starts with it.
 
     Attributes
     ----------
     problems : tuple of str
         As given. A long list is cut in the same place as in the message.
+    subject : str
+        As given.
 
     Examples
     --------
@@ -47,10 +54,68 @@ class SequenceError(ValueError):
 
     problems: tuple[str, ...]
 
-    def __init__(self, message: str, problems: Iterable[str] = ()) -> None:
-        # Only the message goes into `args`: pickle rebuilds from `args` and then restores the attribute.
+    def __init__(self, message: str, problems: Iterable[str] = (), subject: str = "") -> None:
+        # Only the message goes into `args`: pickle rebuilds from `args` and then restores the attributes.
         super().__init__(message)
         self.problems = tuple(problems)
+        self.subject = subject
+
+    def known_as(self, subject: str) -> Self:
+        """The same error about data that the caller knows by another name."""
+        return type(self)(subject + str(self).removeprefix(self.subject), self.problems, subject)
+
+
+class DataFileError(SequenceError):
+    """A data file cannot be read; the message names the file, the lines, what was expected and what to do.
+
+    It is a `SequenceError`, so whoever guards against unusable data guards against unusable files, and with it a
+    ``ValueError``. The attribute `problems` holds the problem lines one by one, `subject` the path of the file.
+
+    Examples
+    --------
+    >>> from rntk.io import read
+    >>> try:
+    ...     read("nowhere/GunPoint_TRAIN.tsv")
+    ... except DataFileError as error:
+    ...     print(error)
+    nowhere/GunPoint_TRAIN.tsv cannot be read: there is no such file, nor the folder nowhere; check the path
+    """
+
+
+class ModelFileError(ValueError):
+    """A model cannot be saved or loaded; the message names the file, what is wrong and what to do.
+
+    Examples
+    --------
+    >>> from rntk.io.models import load
+    >>> try:
+    ...     load("nowhere/model.rntk")
+    ... except ModelFileError as error:
+    ...     print(error)
+    nowhere/model.rntk cannot be loaded: there is no such file
+    """
+
+
+class BusyError(RuntimeError):
+    """Another process holds what this one was to write to.
+
+    Parameters
+    ----------
+    path : Any
+        What is held.
+
+    Attributes
+    ----------
+    path : Any
+        As given.
+    """
+
+    def __init__(self, path: Any) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"another run writes to {self.path}; wait for it, or give another name"
 
 
 class ProblemReport:
@@ -135,7 +200,7 @@ class ProblemReport:
         if self._advice:
             message.append("What to try:")
             message += [f"  - {advice}" for advice in self._advice]
-        return SequenceError("\n".join(message), [text for _, _, text in shown])
+        return SequenceError("\n".join(message), [text for _, _, text in shown], self.name)
 
     def _choose_lines(self) -> list[tuple[int, str, str]]:
         """Pick (position, kind, text) of the lines to show, in order of position."""
@@ -146,6 +211,9 @@ class ProblemReport:
             others += entries[1:]
         others.sort(key=lambda entry: entry[0])
         return sorted((firsts + others)[: self.LINE_LIMIT], key=lambda entry: entry[0])
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
 
 
 class KernelOverflowError(ArithmeticError):
@@ -190,6 +258,27 @@ class KernelOverflowError(ArithmeticError):
         return KernelOverflowError(self.args[0], sequence, side)
 
 
+class DivergenceError(ArithmeticError):
+    """Gradient descent runs away.
+
+    Parameters
+    ----------
+    message : str
+        The text.
+    step : int, optional
+        The step at which it was noticed.
+
+    Attributes
+    ----------
+    step : int
+        As given; -1 if unknown.
+    """
+
+    def __init__(self, message: str, step: int = -1) -> None:
+        super().__init__(message)
+        self.step = step
+
+
 class ActivationError(ValueError):
     """A function that can't be an activation, since it isn't finite or its derivative isn't square-integrable; or an
     expansion that says nothing about the kernel at these variances."""
@@ -198,14 +287,162 @@ class ActivationError(ValueError):
 class HermiteAccuracyWarning(UserWarning):
     """The Hermite expansion of an activation did not reach the accuracy asked for; the message says how far it got.
 
+    Parameters
+    ----------
+    message : str
+        The text.
+    error : float, optional
+        The error that is left.
+
     Attributes
     ----------
-    error : of one step through the activation, or of a kernel of the reference engine, relative to the largest value.
+    error : float
+        Of one step through the activation, or of a kernel of the reference engine, relative to the largest value.
     """
 
     def __init__(self, message: str, error: float = float("nan")) -> None:
         super().__init__(message)
         self.error = error
+
+
+# -- Gram matrices on disk and on clusters -----------------------------------------------------------------------------
+
+
+class GramStoreError(ValueError):
+    """A store can't be used as asked: it is none, belongs to other data or another kernel, or lacks a tile."""
+
+
+class DamagedTileError(GramStoreError):
+    """Tiles on disk aren't what was written.
+
+    Parameters
+    ----------
+    path : Any
+        The store.
+    tiles : sequence of (int, int)
+        The damaged ones, (i, j).
+
+    Attributes
+    ----------
+    tiles : tuple of (int, int)
+        As given.
+    """
+
+    def __init__(self, path: Any, tiles: Sequence[tuple[int, int]]) -> None:
+        super().__init__(path, tuple(tiles))
+        self.tiles = tuple(tiles)
+
+    def __str__(self) -> str:
+        return (
+            f"{name_tiles(self.tiles)} of {self.args[0]} changed after being written: the checksum differs. "
+            "The rntk.gram.compute call that made the store computes damaged tiles anew"
+        )
+
+
+class ClusterError(RuntimeError):
+    """A Dask cluster can't be reached, has no workers left, or its workers die on a tile; finished tiles are kept."""
+
+
+class StoreFullError(OSError):
+    """No room for the next tile; those before it are kept.
+
+    Parameters
+    ----------
+    path : Any
+        The store.
+    done, total : int
+        Tiles that are complete, and all of them.
+    needed, free : int
+        Bytes that the others need, and that are free.
+    """
+
+    def __init__(self, path: Any, done: int, total: int, needed: int, free: int) -> None:
+        message = (
+            f"no room for {path}: {done} of {total} tiles are complete, the others need {say_bytes(needed)}, and "
+            f"{say_bytes(free)} are free. Make room, and the same call goes on from there"
+        )
+        super().__init__(errno.ENOSPC, message)
+        self._arguments = (path, done, total, needed, free)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoreFullError, self._arguments
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def name_tiles(tiles: Sequence[tuple[int, int]], limit: int = 5) -> str:
+    """Tiles in a message: all of them, or the first few and how many more."""
+    named = ", ".join(f"({i}, {j})" for i, j in tiles[:limit])
+    more = f" and {len(tiles) - limit} more" if len(tiles) > limit else ""
+    return f"tile{'s' if len(tiles) > 1 else ''} {named}{more}"
+
+
+# -- optional parts ----------------------------------------------------------------------------------------------------
+
+
+class MissingExtraError(ImportError):
+    """A package that an optional part of rntk needs can't be imported.
+
+    Parameters
+    ----------
+    extra : str
+        The extra that brings it: ``pip install "rntk[extra]"``.
+    package : str
+        What can't be imported.
+    reason : str
+        What Python says about it.
+
+    Attributes
+    ----------
+    extra : str
+        As given.
+    name : str
+        The package.
+    """
+
+    def __init__(self, extra: str, package: str, reason: str) -> None:
+        super().__init__(f'{package} can\'t be imported ({reason}): pip install "rntk[{extra}]"', name=package)
+        self.extra = extra
+        self._arguments = (extra, package, reason)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MissingExtraError, self._arguments
+
+
+def need_extra(extra: str, *modules: str) -> Any:
+    """Import modules of an optional dependency, and return the last.
+
+    Parameters
+    ----------
+    extra : str
+        The extra of rntk that brings them.
+    *modules : str
+        Their names.
+
+    Raises
+    ------
+    MissingExtraError
+        Naming the package that is missing, which may be one that a module needs itself, and the extra to install.
+
+    Examples
+    --------
+    >>> need_extra("plot", "no_such_package.axes")
+    Traceback (most recent call last):
+    ...
+    rntk.errors.MissingExtraError: no_such_package can't be imported (No module named 'no_such_package'): pip install \
+"rntk[plot]"
+    """
+    found = None
+    for module in modules:
+        try:
+            found = import_module(module)
+        except ImportError as error:
+            raise MissingExtraError(extra, (error.name or module).partition(".")[0], str(error)) from error
+    return found
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
@@ -217,6 +454,17 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, (bool, np.bool_)) or count < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
     return count
+
+
+def check_positive(name: str, value: Any, *, or_zero: bool = False) -> float:
+    """`value` as a finite number above zero, or a ValueError; with `or_zero` it may be zero."""
+    try:
+        number = float("nan") if isinstance(value, (bool, np.bool_, str, bytes)) else float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not 0 <= number < float("inf") or (number == 0 and not or_zero):
+        raise ValueError(f"{name} must be a {'non-negative' if or_zero else 'positive'} number, not {value!r}")
+    return number
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
@@ -236,3 +484,12 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
     if resolved not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float32 or float64, not {dtype!r}")
     return resolved
+
+
+def say_bytes(count: float) -> str:
+    """A number of bytes as people say it: 1.6 GB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

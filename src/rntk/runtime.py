@@ -1,4 +1,4 @@
-"""How work runs: on which threads, within how much memory, behind which progress bar."""
+"""How work runs: on which threads, within how much memory, behind which progress bar; and how it reaches the disk."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import os
 import re
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event, Lock
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+
+from .errors import BusyError
+from .errors import say_bytes as say_bytes
 
 #: Seconds of work before a bar appears.
 PATIENCE = 2.0
@@ -73,7 +78,12 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
 
     Parameters
     ----------
-    show : None shows a bar on a terminal once the work has taken two seconds; True always, at once; False never.
+    title : str
+        What is done.
+    total : float
+        All of the work.
+    show : bool or None
+        None shows a bar on a terminal once the work has taken two seconds; True always, at once; False never.
     """
     terminal = sys.stderr.isatty()
     if show is False or (show is None and not terminal):
@@ -182,10 +192,53 @@ def parse_bytes(memory: Any) -> int:
     return int(count)
 
 
-def say_bytes(count: float) -> str:
-    """A number of bytes as people say it: 1.6 GB."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
+@contextmanager
+def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """A new file that takes the place of `path` once it is complete: readers see the old file or the new, never half.
+
+    If the writer fails, what was at `path` stays, and nothing else is left. A link stays a link.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where the file is to be; its folder exists.
+    mode : str
+        "w" for text in UTF-8 with line ends as written, "wb" or "w+b" for bytes.
+    """
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{uuid.uuid4().hex}.partial")
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    try:
+        with partial.open(mode.replace("w", "x"), **text) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Hold the file `path`, made if need be, against other processes; the lock goes with this one, however it ends.
+
+    Systems and file systems without locks hold nothing.
+
+    Raises
+    ------
+    BusyError
+        Another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with open(path, "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError(path) from None
+        except OSError:  # a file system without locks
+            pass
+        yield

@@ -146,7 +146,7 @@ def test_divergence_names_its_step():
 def test_mistakes_are_explained():
     net = finite.network(RNTK(), 4, outputs=2)
     start = net.init(0, X)
-    with pytest.raises(ValueError, match=r"y has shape \(2,\).*outputs on X have \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"y has shape \(2,\).*the outputs have \(2, 2\)"):
         finite.train(net, start, X, Y, 0.1, 1)
     with pytest.raises(ValueError, match="finite"):
         finite.train(net, start, X, np.full((2, 2), np.nan), 0.1, 1)

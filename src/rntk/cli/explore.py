@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .extras import require
-from .fit import Task
+from .fit import TASK_HELP, Task
 from .options import Format, FormatOption, LabelOption, Missing, MissingOption, read_data
 from .output import make_console
 from .refusal import refuse, refusing
@@ -31,9 +31,7 @@ def explore(
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.", min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only print where.")] = True,
-    task: Annotated[Task, typer.Option(help="auto: numbers with fractions are targets, other labels classes.")] = (
-        Task.AUTO
-    ),
+    task: Annotated[Task, typer.Option(help=TASK_HELP)] = (Task.AUTO),
     label: LabelOption = "auto",
     format: FormatOption = None,
     missing: MissingOption = Missing.ERROR,

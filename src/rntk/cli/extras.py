@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib import import_module, metadata
+from importlib import metadata
 
-import typer
+from .refusal import refuse
 
 
 def require(extra: str, modules: Iterable[str]) -> None:
     """Import `modules`, or stop with the one line that says how to get them."""
-    for module in modules:
-        try:
-            import_module(module)
-        except ImportError as error:
-            missing = (error.name or module).partition(".")[0]
-            typer.echo(f'rntk: {missing} is not installed; pip install "rntk[{extra}]"', err=True)
-            raise typer.Exit(2) from None
+    from ..errors import MissingExtraError, need_extra
+
+    try:
+        need_extra(extra, *modules)
+    except MissingExtraError as error:
+        refuse(str(error))
 
 
 def missing_packages() -> dict[str, list[str]]:

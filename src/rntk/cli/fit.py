@@ -35,6 +35,9 @@ class Task(StrEnum):
     REGRESS = "regress"
 
 
+TASK_HELP = "auto: numbers are targets if they have fractions or none occurs twice, other labels classes."
+
+
 class Search(StrEnum):
     """How kernels are chosen."""
 
@@ -54,9 +57,7 @@ class Family(StrEnum):
 def fit(
     data: DataArgument,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="File for the model, by custom named .rntk.")],
-    task: Annotated[Task, typer.Option(help="auto: numbers with fractions are targets, other labels classes.")] = (
-        Task.AUTO
-    ),
+    task: Annotated[Task, typer.Option(help=TASK_HELP)] = (Task.AUTO),
     search: Annotated[Search, typer.Option(help="fast, or the protocol of the RNTK paper.")] = Search.FAST,
     family: Annotated[Family, typer.Option(help="Kernels to choose from.")] = Family.RNTK,
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; all cores unless given.")] = None,
@@ -96,25 +97,16 @@ def fit(
 
 def _targets(content: LabelledSequences, task: Task) -> tuple[bool, Any]:
     """Whether to classify, and the labels in the type that goes with it."""
-    import numpy as np
+    if content.y is None:
+        refuse(f"{content.path} has no labels, and fit learns from labels; --label says where they stand")
 
-    y, where = content.y, content.path
-    if y is None:
-        refuse(f"{where} has no labels, and fit learns from labels; --label says where they stand")
-    if task is Task.REGRESS or (task is Task.AUTO and y.dtype.kind == "f"):
-        if y.dtype.kind not in "fi":
-            refuse(f"the labels of {where} are words, such as {str(y[0])!r}; --task regress needs numbers")
-        return False, y.astype(np.float64)
-    if y.dtype.kind == "f":
-        if not (y == np.floor(y)).all():
-            refuse(f"the labels of {where} are numbers with fractions, not classes; take --task regress")
-        y = y.astype(np.int64) if np.abs(y).max() < 2**53 else y.astype(str)
-    classes, counts = np.unique(y, return_counts=True)
-    if len(classes) == 1:
-        refuse(f"{where} has a single class, {str(classes[0])!r}; a classifier needs at least two")
-    if task is Task.AUTO and counts.max() == 1 and y.dtype.kind != "U":
-        refuse(f"no label of {where} occurs twice, so they look like targets; pass --task regress or classify")
-    return True, y
+    from ..sequences.targets import read_task
+
+    with refusing():
+        found, y = read_task(content.y, task.value, str(content.path))
+    if found == "classify" and len(set(y.tolist())) == 1:
+        refuse(f"{content.path} has a single class, {str(y[0])!r}; a classifier needs at least two")
+    return found == "classify", y
 
 
 # -- the report ---------------------------------------------------------------------------------------------------

@@ -7,15 +7,13 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-import typer
-
 from .. import __version__
 from .extras import missing_packages
+from .output import make_console
 
 
 def info() -> None:
     """Show versions, processor, threads, cache folder and optional parts."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -30,12 +28,7 @@ def info() -> None:
     table.add_row("compiled code", describe_cache())
     for extra, missing in missing_packages().items():
         table.add_row(f"rntk[{extra}]", "installed" if not missing else f"missing {', '.join(missing)}")
-    # Markup off: an extra in brackets is no colour.
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=200)  # for pasting: paths stay in one piece
-    console.print(table)
-    raise typer.Exit()
+    make_console().print(table)
 
 
 def processor_name() -> str:
@@ -60,14 +53,10 @@ def describe_cache() -> str:
     """Where compiled code is kept from one process to the next."""
     from numba import njit
 
-    from ..activations import homogeneous
-    from ..engine import assemble
-    from ..engine.fused.sweep import sweep
-
     try:
-        functions = (sweep, assemble._place, homogeneous._forward)
-        folders = [njit(cache=True)(function).stats.cache_path for function in functions]
+        # Asked of a function of this module, which is never compiled: Numba treats those of a package alike.
+        folder = Path(njit(cache=True)(processor_name).stats.cache_path)
     except RuntimeError:
         return "nowhere to keep it: compiled anew by every process; set NUMBA_CACHE_DIR to a writable folder"
-    # Beside each source file, or in one place if NUMBA_CACHE_DIR says so: name what they have in common.
-    return f"under {os.path.commonpath(folders)}"
+    here = Path(__file__).parent
+    return f"under {here.parent}, beside its sources" if folder.is_relative_to(here) else f"under {folder.parent}"

@@ -88,8 +88,10 @@ def _rows(predictions: Any, labels: Any) -> Iterator[list[Any]]:
 
 
 def _write(path: Path, headings: list[str], rows: Iterator[list[Any]]) -> None:
+    from ..runtime import replacing
+
     try:
-        with path.open("w", encoding="utf-8", newline="") as stream:
+        with replacing(path) as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(headings)
             writer.writerows(rows)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..preprocessing import z_normalize
-from ..preprocessing.blocks import block_means
+from ..preprocessing.steps import block_means
 from ..sequences import SequenceBatch
+from ..sequences.targets import read_task
 
 Array = NDArray[Any]
 Task = Literal["classify", "regress", "none"]
@@ -63,24 +64,28 @@ class Study:
     def of(cls, name: str, X: SequenceBatch, y: Array | None, task: str = "auto") -> Study:
         """A study of labelled or unlabelled sequences.
 
-        task : "classify", "regress", or "auto": numbers with fractions are targets, and so are numbers of which none
-            occurs twice; other labels are classes.
+        Parameters
+        ----------
+        name : str
+            Of the file or set.
+        X : SequenceBatch
+            The sequences.
+        y : ndarray of shape (n,) or None
+            Their labels.
+        task : "auto", "classify" or "regress"
+            See `rntk.sequences.targets.read_task`.
 
         Raises
         ------
-        ValueError : fewer than two sequences, or words where numbers were asked for.
+        ValueError
+            Fewer than two sequences, or labels that aren't what was asked for.
         """
         if len(X) < 2:
             raise ValueError(f"{name} has a single sequence, and a kernel compares sequences; give two or more")
         if y is None:
             return cls(name, X, "none", None)
-        words = y.dtype.kind not in "fi"
-        if task == "regress" and words:
-            raise ValueError(f"the labels of {name} are words, such as {str(y[0])!r}; --task regress needs numbers")
-        looks_like_targets = not words and (y.dtype.kind == "f" or len(np.unique(y)) == len(y))
-        if task == "regress" or (task == "auto" and looks_like_targets):
-            return cls(name, X, "regress", y.astype(np.float64))
-        return cls(name, X, "classify", y)
+        found, labels = read_task(y, task, name)
+        return cls(name, X, found, labels)
 
     def describe(self) -> str:
         """Sizes, in words."""

@@ -22,9 +22,8 @@ from .controls import Controls
 from .data import Study
 from .figures import CurveFigure, GramFigure, ScoreFigure
 from .settings import Settings
-from .state import Picture, Score, Trouble, look, suggested
+from .state import Picture, Score, Trouble, look, read_upload, suggested
 from .style import CONTROLS, LINE, NAME, NOTE, PANEL, SCORE, THEME, TROUBLE
-from .upload import read_upload
 
 #: Does the first somewhere else, and hands what it gives to the second, here.
 Run = Callable[[Callable[[], Any], Callable[[Any], None]], None]

@@ -6,15 +6,19 @@ that a slider or a number box can take. What is computed is the kernel itself; w
 
 from __future__ import annotations
 
+import base64
 import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import HermiteAccuracyWarning, KernelOverflowError
+from ..errors import HermiteAccuracyWarning, KernelOverflowError, SequenceError
+from ..io import read
 from ..learners.search.grids import relative_ridges
 from ..learners.search.ridge import ridge_path
 from ..theory import Sensitivity, sensitivity, suggest
@@ -145,6 +149,23 @@ def suggested(
     except NUMERICAL as error:
         return Trouble(str(error))
     return Settings.of(found.kernel), found.explanation
+
+
+def read_upload(name: str, content: str) -> Study | Trouble:
+    """The study of a file called `name` whose `content` the browser sent in base64; or the trouble with it.
+
+    Labels stand where the format says. Only the suffix of the name is used on this machine.
+    """
+    with TemporaryDirectory(prefix="rntk-explore-") as folder:
+        path = Path(folder, "data" + PurePath(name).suffix)
+        try:
+            path.write_bytes(base64.b64decode(content))
+            found = read(path)
+            return Study.of(name, found.X, found.y)
+        except SequenceError as error:
+            return Trouble(str(error.known_as(name)))
+        except (ValueError, OSError) as error:
+            return Trouble(str(error))
 
 
 def _plan(study: Study, settings: Settings, quick: bool) -> Plan:

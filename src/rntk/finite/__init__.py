@@ -5,32 +5,29 @@ empirical kernels, and training by gradient descent. A network is always made fr
 drift apart.
 
 The path: `inputs` (ragged data for `lax.scan`) and `weights` (what is drawn, and the factors in front) → `forward`
-(equations (1) to (3)) → `network` (what users hold) → `gradients` (backward signals of every unit) → `overlaps` (inner
-products of gradients that are never formed) → `kernels` (blocks that fit in memory) → `average`, `comparison`,
-`training`. Only this package needs JAX, and it is loaded nowhere else.
+(equations (1) to (3)) → `network` (what users hold) → `empirical` (kernels, as inner products of gradients that are
+never formed) → `average`, `comparison`, `training`. JAX is loaded here and by what trains networks in other rooms.
 """
 
+# ruff: noqa: E402  JAX is asked for before anything that loads it
 from __future__ import annotations
 
-try:
-    import jax as _jax  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        f'rntk.finite needs JAX, which can\'t be imported ({error}): pip install "rntk[finite]"', name="jax"
-    ) from error
+from ..errors import DivergenceError, need_extra
+
+need_extra("finite", "jax")
 
 from .average import Average, average_nngp, average_ntk
 from .comparison import Comparison, compare
-from .kernels import empirical_kernels, empirical_nngp, empirical_ntk
-from .network import Network, network
+from .empirical import empirical_kernels, empirical_nngp, empirical_ntk
+from .network import FiniteNetwork, network
 from .precision import precision
-from .training import DivergenceError, Training, train
+from .training import Training, train
 
 __all__ = [
     "Average",
     "Comparison",
     "DivergenceError",
-    "Network",
+    "FiniteNetwork",
     "Training",
     "average_nngp",
     "average_ntk",

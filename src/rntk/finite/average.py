@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import check_dtype
 from ..kernels.network import KernelPair
 from ..runtime import progress_bar
-from .kernels import MEMORY, on_batches
-from .network import Network
-from .precision import as_dtype
+from .empirical import MEMORY, on_batches
+from .network import FiniteNetwork
 
 Array = NDArray[Any]
 
@@ -22,9 +22,12 @@ class Average(NamedTuple):
 
     Attributes
     ----------
-    mean : the mean of the kernels, float64.
-    error : its standard error, entry by entry; NaN for a single network.
-    networks : how many.
+    mean : ndarray
+        The mean of the kernels, float64.
+    error : ndarray
+        Its standard error, entry by entry; NaN for a single network.
+    networks : int
+        How many.
     """
 
     mean: Array
@@ -33,7 +36,7 @@ class Average(NamedTuple):
 
 
 def average_ntk(
-    net: Network,
+    net: FiniteNetwork,
     X: Any,
     Y: Any = None,
     *,
@@ -48,10 +51,24 @@ def average_ntk(
 
     Parameters
     ----------
-    net, X, Y, memory : as for `empirical_ntk`.
-    seeds : how many networks, or their seeds. One is held in memory at a time.
-    dtype : precision of the networks.
-    progress : None shows a bar on a terminal after two seconds; True always; False never.
+    net : FiniteNetwork
+        The network.
+    X : sequences
+        As for the kernel.
+    Y : sequences, optional
+        As for the kernel.
+    seeds : int or iterable of int
+        How many networks, or their seeds. One is held in memory at a time.
+    dtype : "float32" or "float64"
+        Precision of the networks.
+    memory : int
+        As for `empirical_ntk`.
+    progress : bool or None
+        None shows a bar on a terminal after two seconds; True always; False never.
+
+    Returns
+    -------
+    Average
 
     Examples
     --------
@@ -66,7 +83,7 @@ def average_ntk(
 
 
 def average_nngp(
-    net: Network,
+    net: FiniteNetwork,
     X: Any,
     Y: Any = None,
     *,
@@ -80,7 +97,7 @@ def average_nngp(
 
 
 def _average(
-    which: str, net: Network, X: Any, Y: Any, seeds: Any, dtype: Any, memory: int, progress: bool | None
+    which: str, net: FiniteNetwork, X: Any, Y: Any, seeds: Any, dtype: Any, memory: int, progress: bool | None
 ) -> Average:
     chosen = seed_list(seeds)
     mean: Any = 0.0
@@ -99,7 +116,7 @@ def _average(
 
 
 def samples(
-    net: Network, X: Any, Y: Any, seeds: list[int], dtype: Any, memory: int, **wanted: bool
+    net: FiniteNetwork, X: Any, Y: Any, seeds: list[int], dtype: Any, memory: int, **wanted: bool
 ) -> Iterator[KernelPair]:
     """The kernels of one network after another; a seed draws weights and initial states."""
     left, right = net.read(X, "X"), None if Y is None else net.read(Y, "Y")
@@ -107,7 +124,7 @@ def samples(
         raise ValueError(f"X has {left.n_channels} channels and Y has {right.n_channels}; they must agree")
     steps = max(each.max_length for each in (left, right) if each is not None)
     for seed in seeds:
-        parameters = net.draw(seed, left.n_channels, steps, as_dtype(dtype))
+        parameters = net.draw(seed, left.n_channels, steps, check_dtype(dtype))
         yield on_batches(net, parameters, left, right, seed, memory, **wanted)
 
 

@@ -14,7 +14,7 @@ from ..kernels.network import NetworkKernel
 from ..plot import COLOURS, axes_or_new
 from ..runtime import progress_bar
 from .average import samples, seed_list
-from .kernels import MEMORY
+from .empirical import MEMORY
 from .network import network
 
 Array = NDArray[np.float64]
@@ -37,10 +37,14 @@ class Comparison:
 
     Attributes
     ----------
-    kernel : repr of the kernel.
-    widths : (W,) widths.
-    seeds : (S,) seeds.
-    ntk, nngp : (W, S) error of each network.
+    kernel : str
+        The kernel, as it prints.
+    widths : tuple of int
+        W widths.
+    seeds : tuple of int
+        S seeds.
+    ntk, nngp : ndarrays of shape (W, S)
+        Error of each network.
     """
 
     kernel: str
@@ -127,13 +131,24 @@ def compare(
 
     Parameters
     ----------
-    kernel : `RNTK` or `NTK`; without `normalize`.
-    widths : widths to try.
-    seeds : how many networks of each width, or their seeds.
-    X : sequences; six Gaussian signals of length 3 to 8 (for `NTK`, vectors) unless given.
-    dtype : precision of the networks. The limit is computed in that of the kernel.
-    memory : as for `empirical_ntk`.
-    progress : None shows a bar on a terminal after two seconds; True always; False never.
+    kernel : RNTK or NTK
+        Without `normalize`.
+    widths : sequence of int
+        Widths to try.
+    seeds : int or iterable of int
+        How many networks of each width, or their seeds.
+    X : sequences, optional
+        Six Gaussian signals of length 3 to 8 (for `NTK`, vectors) unless given.
+    dtype : "float32" or "float64"
+        Precision of the networks. The limit is computed in that of the kernel.
+    memory : int
+        As for `empirical_ntk`.
+    progress : bool or None
+        None shows a bar on a terminal after two seconds; True always; False never.
+
+    Returns
+    -------
+    Comparison
 
     Examples
     --------

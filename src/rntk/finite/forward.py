@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..network import Architecture
+from ..network import Network
 from .inputs import Reading
 from .weights import layer_scales, readout_scale
 
@@ -32,7 +32,7 @@ class Run(NamedTuple):
 
 
 def run(
-    architecture: Architecture,
+    architecture: Network,
     activation: Callable[[Any], Any],
     weights: dict[str, Any],
     reading: Reading,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ..network import Architecture
+from ..network import Network
 from ..sequences import SequenceBatch
 
 #: Tell apart the random numbers of weights and of initial states, whatever seeds they are given.
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
 
 def read(
     batch: SequenceBatch,
-    architecture: Architecture,
+    architecture: Network,
     width: int,
     directions: int,
     dtype: np.dtype[Any],
@@ -70,7 +70,7 @@ def read(
 
 
 def draw_states(
-    architecture: Architecture, width: int, count: int, source: tuple[int, int, int, int]
+    architecture: Network, width: int, count: int, source: tuple[int, int, int, int]
 ) -> list[NDArray[np.float64] | None]:
     """σ_h times standard normal numbers, (N, n) for each layer; None where σ_h is zero or nothing reads the state."""
     seed, side, direction, first = source

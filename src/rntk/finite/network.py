@@ -10,36 +10,39 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..errors import check_count
+from ..errors import check_count, check_dtype
 from ..kernels.network import NetworkKernel
-from ..network import Architecture
+from ..network import Network
 from ..sequences import SequenceBatch
 from . import weights
 from .activations import check_twin, jax_function
 from .forward import run
 from .inputs import Reading, read
-from .precision import as_dtype, dtype_of, precision
+from .precision import dtype_of, precision
 from .weights import DIRECTIONS, Parameters
 
 
 @dataclass(frozen=True)
-class Network:
+class FiniteNetwork:
     """A network of finite width; made by `network(kernel, width)`. It holds no weights: `init` draws them.
 
     Attributes
     ----------
-    architecture : what the kernel computes, with every option checked.
-    width : units per layer, n.
-    outputs : number of outputs, d.
-    bidirectional : whether a second, independent network reads backwards; its outputs are added.
-    activation : φ as a function of JAX arrays.
-    read : how the kernel reads user data.
+    architecture : Network
+        What the kernel computes, with every option checked.
+    width : int
+        Units per layer, n.
+    outputs : int
+        Number of outputs, d.
+    activation : callable
+        φ as a function of JAX arrays.
+    read : callable
+        How the kernel reads user data.
     """
 
-    architecture: Architecture
+    architecture: Network
     width: int
     outputs: int
-    bidirectional: bool
     activation: Callable[[Any], Any] = field(repr=False)
     read: Callable[[Any, str], SequenceBatch] = field(repr=False, compare=False)
 
@@ -48,17 +51,23 @@ class Network:
 
         Parameters
         ----------
-        seed : a seed gives the same weights in both precisions.
-        X : data the network will see; only its number of channels and, for untied networks, the length of its longest
+        seed : int
+            A seed gives the same weights in both precisions.
+        X : sequences
+            Data the network will see; only its number of channels and, for untied networks, the length of its longest
             sequence matter.
-        steps : for untied networks: steps to have weights for, if more than the longest sequence in `X`.
-        dtype : "float32" or "float64"; everything computed from the parameters is in this precision.
+        steps : int, optional
+            For untied networks: steps to have weights for, if more than the longest sequence in `X`.
+        dtype : "float32" or "float64"
+            Everything computed from the parameters is in this precision.
 
         Returns
         -------
-        {"forward": {"W": (W_1, …, W_L), "U": (U_1, …), "b": (b_1, …), "V": V}}, and "backward" if bidirectional. W_l
-        is (n, n), U_l (n, m) or (n, n), b_l (n,), V (d, n), with the step as first axis of W, U and b if untied. What
-        `parameterization="ntk"` trains are standard normal numbers. Groups that don't exist (σ_b = 0) are None.
+        dict
+            {"forward": {"W": (W_1, …, W_L), "U": (U_1, …), "b": (b_1, …), "V": V}}, and "backward" if bidirectional.
+            W_l is (n, n), U_l (n, m) or (n, n), b_l (n,), V (d, n), with the step as first axis of W, U and b if
+            untied. What `parameterization="ntk"` trains are standard normal numbers. Groups that don't exist (σ_b = 0)
+            are None.
 
         Examples
         --------
@@ -69,7 +78,7 @@ class Network:
         >>> [U.shape for U in parameters["forward"]["U"]]
         [(100, 3), (100, 100)]
         """
-        batch, dtype = self.read(X, "X"), as_dtype(dtype)
+        batch, dtype = self.read(X, "X"), check_dtype(dtype)
         longest = batch.max_length
         if steps is not None and (self.architecture.tied or steps < longest):
             reason = "only untied networks have weights by step" if self.architecture.tied else f"X has {longest} steps"
@@ -87,10 +96,13 @@ class Network:
 
         Parameters
         ----------
-        parameters : from `init`, or a step of training away from there.
-        X : whatever the kernel reads; unequal lengths need no padding.
-        state_seed : for networks with sigma_h > 0, which draw an initial state for every sequence: the seed of these
-            draws. Sequence i of a batch has its own state; other sequences need another seed.
+        parameters : dict
+            From `init`, or a step of training away from there.
+        X : sequences
+            Whatever the kernel reads; unequal lengths need no padding.
+        state_seed : int, optional
+            For networks with sigma_h > 0, which draw an initial state for every sequence: the seed of these draws.
+            Sequence i of a batch has its own state; other sequences need another seed.
 
         Notes
         -----
@@ -148,32 +160,47 @@ class Network:
         return batch
 
     @property
+    def every_step(self) -> bool:
+        """Whether there is an output at every step of a sequence, not one for all of it."""
+        return self.architecture.readout.per_step
+
+    @property
     def directions(self) -> int:
-        """1, or 2 if bidirectional."""
-        return 1 + self.bidirectional
+        """1, or 2 if bidirectional: a second, independent network reads backwards, and the outputs are added."""
+        return 1 + self.architecture.bidirectional
 
 
-_apply = partial(jax.jit, static_argnums=0)(Network.apply)
+_apply = partial(jax.jit, static_argnums=0)(FiniteNetwork.apply)
 
 
 def network(
     kernel: NetworkKernel, width: int, outputs: int = 1, *, activation: Callable[[Any], Any] | None = None
-) -> Network:
+) -> FiniteNetwork:
     """The finite network whose limit for infinite width is `kernel`.
 
     Parameters
     ----------
-    kernel : `RNTK` or `NTK`, with any options but `normalize`. Its options are copied: what becomes of the kernel
-        afterwards doesn't change the network.
-    width : units per layer, n.
-    outputs : number of outputs, d, each with its own readout weights. In the limit outputs are independent.
-    activation : φ in `jax.numpy`, for kernels made with your own function of NumPy arrays. It is compared with the
-        kernel's on a grid. Functions that work on both, such as `lambda z: z * abs(z)`, needn't be given twice.
+    kernel : RNTK or NTK
+        With any options but `normalize`. Its options are copied: what becomes of the kernel afterwards doesn't change
+        the network.
+    width : int
+        Units per layer, n.
+    outputs : int
+        Number of outputs, d, each with its own readout weights. In the limit outputs are independent.
+    activation : callable, optional
+        φ in `jax.numpy`, for kernels made with your own function of NumPy arrays. It is compared with the kernel's on a
+        grid. Functions that work on both, such as `lambda z: z * abs(z)`, needn't be given twice.
+
+    Returns
+    -------
+    FiniteNetwork
 
     Raises
     ------
-    TypeError : `kernel` isn't the kernel of one network.
-    ValueError : the kernel is normalised, JAX can't differentiate its activation, or a size isn't a positive integer.
+    TypeError
+        `kernel` isn't the kernel of one network.
+    ValueError
+        The kernel is normalised, JAX can't differentiate its activation, or a size isn't a positive integer.
 
     Examples
     --------
@@ -203,4 +230,4 @@ def network(
         function = jax_function(architecture.activation)
     else:
         function = check_twin(architecture.activation, activation)
-    return Network(architecture, int(width), int(outputs), architecture.bidirectional, function, kernel.read_batch)
+    return FiniteNetwork(architecture, int(width), int(outputs), function, kernel.read_batch)

@@ -13,16 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-
-def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """`dtype` as float32 or float64."""
-    try:
-        resolved: np.dtype[Any] = np.dtype(dtype)
-    except TypeError:
-        resolved = np.dtype(object)
-    if resolved not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype must be float32 or float64, not {dtype!r}")
-    return resolved
+from ..errors import check_dtype
 
 
 def precision(dtype: Any) -> AbstractContextManager[Any]:
@@ -33,7 +24,8 @@ def precision(dtype: Any) -> AbstractContextManager[Any]:
 
     Parameters
     ----------
-    dtype : "float32" or "float64". Single precision needs nothing: the context then changes nothing.
+    dtype : "float32" or "float64"
+        Single precision needs nothing: the context then changes nothing.
 
     Examples
     --------
@@ -47,7 +39,7 @@ def precision(dtype: Any) -> AbstractContextManager[Any]:
     >>> gradient["forward"]["V"].dtype, jax.numpy.zeros(1).dtype
     (dtype('float64'), dtype('float32'))
     """
-    if as_dtype(dtype) == np.float32:
+    if check_dtype(dtype) == np.float32:
         return nullcontext()
     enable: Any = getattr(jax, "enable_x64", None)
     if enable is None:  # JAX before 0.8
@@ -61,4 +53,4 @@ def dtype_of(parameters: Any) -> np.dtype[Any]:
     kinds = {np.dtype(leaf.dtype) for leaf in jax.tree_util.tree_leaves(parameters)}
     if len(kinds) != 1:
         raise ValueError(f"parameters must all have one dtype, not {sorted(map(str, kinds)) or 'be empty'}")
-    return as_dtype(kinds.pop())
+    return check_dtype(kinds.pop())

@@ -1,11 +1,11 @@
-"""Full-batch gradient descent on the squared loss, watched on its way."""
+"""Gradient descent on the squared loss, watched on its way: the loop, and full batches on finite networks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,34 +13,21 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from ..errors import check_count
+from ..errors import DivergenceError, check_count, check_positive
 from ..runtime import progress_bar
+from ..sequences.targets import read_values
+from .empirical import MEMORY, on_batches
 from .inputs import Reading, read
-from .kernels import MEMORY, on_batches
-from .network import Network
+from .network import FiniteNetwork
 from .precision import dtype_of, precision
 from .weights import Parameters
 
 Array = NDArray[Any]
+State = TypeVar("State")
+View = TypeVar("View")
 
 #: Training counts as diverging once the loss exceeds this many times that of the start, or of predicting zero.
 DIVERGED = 1e6
-
-
-class DivergenceError(ArithmeticError):
-    """Gradient descent runs away.
-
-    Attributes
-    ----------
-    step : the step at which it was noticed.
-    """
-
-    def __init__(self, message: str, step: int = -1) -> None:
-        super().__init__(message, step)
-        self.step = step
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,13 +36,20 @@ class Training:
 
     Attributes
     ----------
-    steps : (R,) steps recorded; 0 is before training.
-    loss : (R,) L = ½ Σ_i ‖f(x_i) - y_i‖².
-    outputs : (R, n, d) on the training data.
-    test_outputs : (R, n_test, d), or None.
-    parameter_drift : (R,) ‖θ_s - θ_0‖/√n over all raw weights, n the width.
-    kernel_drift : (R,) ‖Θ̂_s - Θ̂_0‖ in the Frobenius norm on the training data, or None.
-    parameters : weights after the last step.
+    steps : ndarray of shape (R,)
+        Steps recorded; 0 is before training.
+    loss : ndarray of shape (R,)
+        L = ½ Σ_i ‖f(x_i) - y_i‖².
+    outputs : ndarray of shape (R, n, d)
+        On the training data.
+    test_outputs : ndarray of shape (R, n_test, d) or None
+        On the test data.
+    parameter_drift : ndarray of shape (R,)
+        ‖θ_s - θ_0‖/√n over all raw weights, n the width.
+    kernel_drift : ndarray of shape (R,) or None
+        ‖Θ̂_s - Θ̂_0‖ in the Frobenius norm on the training data.
+    parameters : dict
+        Weights after the last step.
     """
 
     steps: NDArray[np.int64]
@@ -74,7 +68,7 @@ class Training:
 
 
 def train(
-    net: Network,
+    net: FiniteNetwork,
     parameters: Parameters,
     X: Any,
     y: Any,
@@ -96,23 +90,42 @@ def train(
 
     Parameters
     ----------
-    net, parameters : a network and the weights to start from, which stay as they are.
-    X, y : sequences and targets, (n,) or (n, d); one row per step for the sequence readout.
-    learning_rate : η.
-    steps : how many.
-    record_at : steps to record at, between 0 and `steps`; unless given, 0, `steps` and some twenty between them,
-        closer at the start.
-    X_test : more sequences to record outputs on.
-    kernel_drift : also record how far the empirical tangent kernel on X has moved. One `empirical_ntk` per record,
-        which for data of S steps in all takes as long as some 1 + S/n steps of training.
-    state_seed : seed of the initial states, if sigma_h > 0. They belong to the data: drawn once, not trained. Those of
-        X and X_test are the ones of `empirical_ntk(net, parameters, X, X_test, state_seed=...)`.
-    memory : as for `empirical_ntk`, for `kernel_drift`.
-    progress : None shows a bar on a terminal after two seconds; True always; False never.
+    net : FiniteNetwork
+        The network.
+    parameters : dict
+        The weights to start from, which stay as they are.
+    X : sequences
+        As for the kernel.
+    y : array-like of shape (n,) or (n, d)
+        Targets; one row per step for the sequence readout.
+    learning_rate : float
+        η.
+    steps : int
+        How many.
+    record_at : iterable of int, optional
+        Steps to record at, between 0 and `steps`; unless given, 0, `steps` and some twenty between them, closer at the
+        start.
+    X_test : sequences, optional
+        More sequences to record outputs on.
+    kernel_drift : bool
+        Whether to record how far the empirical tangent kernel on X has moved. One `empirical_ntk` per record, which for
+        data of S steps in all takes as long as some 1 + S/n steps of training.
+    state_seed : int
+        Seed of the initial states, if sigma_h > 0. They belong to the data: drawn once, not trained. Those of X and
+        X_test are the ones of `empirical_ntk(net, parameters, X, X_test, state_seed=...)`.
+    memory : int
+        As for `empirical_ntk`, for `kernel_drift`.
+    progress : bool or None
+        None shows a bar on a terminal after two seconds; True always; False never.
+
+    Returns
+    -------
+    Training
 
     Raises
     ------
-    DivergenceError : the loss grew beyond a million times its size; the message names the step.
+    DivergenceError
+        The loss grew beyond a million times its size; the error names the step.
 
     Examples
     --------
@@ -124,63 +137,51 @@ def train(
     >>> bool(training.loss[-1] < 1e-3 * training.loss[0])
     True
     """
-    rate, marks = check_schedule(learning_rate, steps, record_at)
+    schedule = Schedule.of(learning_rate, steps, record_at)
     dtype = dtype_of(parameters)
     batch = net.batch(parameters, X, "X")
     test = None if X_test is None else net.batch(parameters, X_test, "X_test")
+    unit, count = ("step", len(batch.values)) if net.every_step else ("sequence", len(batch))
+    values = read_values(y, count, unit=unit, outputs=net.outputs).astype(dtype)
     arrange = partial(read, architecture=net.architecture, width=net.width, directions=net.directions, dtype=dtype)
 
     def tangent_kernel(at: Parameters) -> Array:
         return on_batches(net, at, batch, None, state_seed, memory, want_nngp=False).ntk.astype(np.float64)
 
-    record = _Record()
-    with precision(dtype), progress_bar("training", steps, progress) as advance:
+    with precision(dtype):
         inputs = arrange(batch, state_seed=state_seed)
         test_inputs = None if test is None else arrange(test, state_seed=state_seed, side=1)
-        start = _outputs(net, parameters, inputs)
-        target = jnp.asarray(_targets(y, start.shape, dtype))
-        limit = DIVERGED * max(float(_loss(start, target)), float(_loss(jnp.zeros_like(target), target)))
-        first_kernel = tangent_kernel(parameters) if kernel_drift else None
-        now, step = parameters, 0
-        for mark in sorted({*marks, steps}):
-            now, done, seen = _descend(net, now, inputs, target, rate, mark - step, limit)
-            if int(done) < mark - step:
-                raise _divergence(step + int(done), float(seen), limit, rate)
+        target = jnp.asarray(values)
+        start, first_kernel = parameters, tangent_kernel(parameters) if kernel_drift else None
+        outputs, test_outputs, drift, kernel_moved = [], [], [], []
+
+        def look(now: Parameters) -> tuple[float, jax.Array]:
             f = _outputs(net, now, inputs)
-            loss = float(_loss(f, target))
-            if not loss <= limit:
-                raise _divergence(mark, loss, limit, rate)
-            advance(mark - step)
-            step = mark
-            if mark not in marks:
-                continue
-            record.loss.append(loss)
-            record.outputs.append(np.asarray(f))
-            record.drift.append(float(_distance(now, parameters)) / net.width**0.5)
+            return float(_loss(f, target)), f
+
+        def advance(now: Parameters, count: int, limit: float) -> tuple[Parameters, int]:
+            moved, made = _descend(net, now, inputs, target, schedule.rate, count, limit)
+            return moved, int(made)
+
+        def record(now: Parameters, f: jax.Array) -> None:
+            outputs.append(np.asarray(f))
+            drift.append(float(_distance(now, start)) / net.width**0.5)
             if test_inputs is not None:
-                record.test.append(np.asarray(_outputs(net, now, test_inputs)))
+                test_outputs.append(np.asarray(_outputs(net, now, test_inputs)))
             if first_kernel is not None:
-                record.kernel.append(float(np.linalg.norm(tangent_kernel(now) - first_kernel)))
+                kernel_moved.append(float(np.linalg.norm(tangent_kernel(now) - first_kernel)))
+
+        zero = float(_loss(jnp.zeros_like(target), target))
+        parameters, losses = descend(parameters, schedule, advance, look, record, zero, progress)
     return Training(
-        steps=np.array(marks),
-        loss=np.array(record.loss),
-        outputs=np.stack(record.outputs),
-        test_outputs=np.stack(record.test) if record.test else None,
-        parameter_drift=np.array(record.drift),
-        kernel_drift=np.array(record.kernel) if kernel_drift else None,
-        parameters=now,
+        steps=np.array(schedule.marks),
+        loss=losses,
+        outputs=np.stack(outputs),
+        test_outputs=np.stack(test_outputs) if test_outputs else None,
+        parameter_drift=np.array(drift),
+        kernel_drift=np.array(kernel_moved) if kernel_drift else None,
+        parameters=parameters,
     )
-
-
-@dataclass
-class _Record:
-    """What has been recorded so far, one entry per step."""
-
-    loss: list[float] = field(default_factory=list)
-    outputs: list[Array] = field(default_factory=list)
-    test: list[Array] = field(default_factory=list)
-    drift: list[float] = field(default_factory=list)
-    kernel: list[float] = field(default_factory=list)
 
 
 def _loss(f: jax.Array, target: jax.Array) -> jax.Array:
@@ -188,13 +189,13 @@ def _loss(f: jax.Array, target: jax.Array) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=0)
-def _outputs(net: Network, parameters: Parameters, inputs: tuple[Reading, ...]) -> jax.Array:
+def _outputs(net: FiniteNetwork, parameters: Parameters, inputs: tuple[Reading, ...]) -> jax.Array:
     return net.apply(parameters, inputs)
 
 
 @partial(jax.jit, static_argnums=0)
 def _descend(
-    net: Network,
+    net: FiniteNetwork,
     parameters: Parameters,
     inputs: tuple[Reading, ...],
     target: jax.Array,
@@ -202,20 +203,22 @@ def _descend(
     steps: Any,
     limit: Any,
 ) -> Any:
-    """Parameters after `steps` steps, the number of steps made (fewer if the loss went beyond `limit`), a loss."""
+    """Parameters after `steps` steps, and the number of steps made: fewer if the loss went beyond `limit`."""
     slope = jax.value_and_grad(lambda p: _loss(net.apply(p, inputs), target))
 
     def going_on(state: Any) -> Any:
-        _, done, loss = state
-        return (done < steps) & (loss <= limit)  # false for NaN
+        _, done, fine = state
+        return (done < steps) & fine
 
     def step(state: Any) -> Any:
         now, done, _ = state
         loss, gradient = slope(now)
-        moved = jax.tree_util.tree_map(lambda p, g: p - jnp.asarray(rate, p.dtype) * g, now, gradient)
-        return moved, done + (loss <= limit).astype(done.dtype), loss
+        fine = loss <= limit  # false for NaN
+        update = partial(jnp.where, fine)
+        moved = jax.tree_util.tree_map(lambda p, g: update(p - jnp.asarray(rate, p.dtype) * g, p), now, gradient)
+        return moved, done + fine.astype(done.dtype), fine
 
-    return lax.while_loop(going_on, step, (parameters, jnp.zeros_like(steps), jnp.zeros((), target.dtype)))
+    return lax.while_loop(going_on, step, (parameters, jnp.zeros_like(steps), jnp.bool_(True)))[:2]
 
 
 @jax.jit
@@ -224,37 +227,92 @@ def _distance(a: Parameters, b: Parameters) -> jax.Array:
     return jnp.sqrt(sum(jax.tree_util.tree_leaves(squares)))
 
 
-def check_schedule(learning_rate: Any, steps: Any, record_at: Iterable[int] | None) -> tuple[float, list[int]]:
-    """The rate, and the steps to record at: given, or 0, `steps` and some twenty between them, closer at the start."""
-    rate = float(learning_rate)
-    if not 0 < rate < float("inf"):
-        raise ValueError(f"learning_rate must be a positive number, not {learning_rate!r}")
-    steps = check_count("steps", steps, 0)
-    if record_at is None:
-        spread = np.geomspace(1, max(steps, 1), 20).round().astype(int)
-        return rate, sorted({0, int(steps), *(int(mark) for mark in spread if mark <= steps)})
-    marks = sorted({int(mark) for mark in record_at})
-    if not marks or marks[0] < 0 or marks[-1] > steps:
-        raise ValueError(f"record_at must name steps between 0 and steps={steps}, not {marks}")
-    return rate, marks
+# -- the loop, for whatever is trained ---------------------------------------------------------------------------------
 
 
-def _targets(y: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """`y` in the shape of the outputs."""
-    target = np.asarray(y, dtype=np.float64)
-    if target.ndim == 1 and shape[1] == 1:
-        target = target[:, None]
-    if target.shape != shape:
-        raise ValueError(f"y has shape {np.shape(y)}; the network's outputs on X have {shape}")
-    if not np.isfinite(target).all():
-        raise ValueError("y must be finite")
-    return target.astype(dtype)
+class Schedule(NamedTuple):
+    """How long to descend, and when to look.
+
+    Attributes
+    ----------
+    rate : float
+        The learning rate.
+    steps : int
+        How many.
+    marks : list of int
+        Steps to record at, ascending.
+    """
+
+    rate: float
+    steps: int
+    marks: list[int]
+
+    @classmethod
+    def of(cls, learning_rate: Any, steps: Any, record_at: Iterable[int] | None) -> Schedule:
+        """Checked; unless given, marks are 0, `steps` and some twenty between them, closer at the start."""
+        rate, steps = check_positive("learning_rate", learning_rate), check_count("steps", steps, 0)
+        if record_at is None:
+            spread = np.geomspace(1, max(steps, 1), 20).round().astype(int)
+            return cls(rate, steps, sorted({0, steps, *(int(mark) for mark in spread if mark <= steps)}))
+        marks = sorted({int(mark) for mark in record_at})
+        if not marks or marks[0] < 0 or marks[-1] > steps:
+            raise ValueError(f"record_at must name steps between 0 and steps={steps}, not {marks}")
+        return cls(rate, steps, marks)
 
 
-def _divergence(step: int, loss: float, limit: float, rate: float) -> DivergenceError:
-    return DivergenceError(
-        f"training diverges: after {step} steps the loss is {loss:.3g}, more than {limit:.3g}, a million times that of "
-        f"the start. Take a smaller learning rate than {rate:.4g}; descent converges below 2/λmax of the kernel matrix "
-        "on X (the loss is a sum over X, not a mean)",
-        step=step,
-    )
+def descend(
+    state: State,
+    schedule: Schedule,
+    advance: Callable[[State, int, float], tuple[State, int]],
+    look: Callable[[State], tuple[float, View]],
+    record: Callable[[State, View], None],
+    zero: float,
+    progress: bool | None,
+) -> tuple[State, Array]:
+    """Descend from mark to mark, and stop where the loss runs away.
+
+    Parameters
+    ----------
+    state : Any
+        What is trained.
+    schedule : Schedule
+        When to look.
+    advance : callable
+        (state, steps, limit) to the state so many steps later and the number of steps made, which may be fewer once the
+        loss is beyond the limit.
+    look : callable
+        A state to its loss and whatever `record` needs of it.
+    record : callable
+        Called with state and view at every mark.
+    zero : float
+        Loss of predicting zero: a start that happens to be good is no reason to call a worse loss a divergence.
+    progress : bool or None
+        Whether to show a bar.
+
+    Returns
+    -------
+    state : Any
+        After the last step.
+    losses : ndarray of shape (R,)
+        At the marks.
+    """
+    losses, done = [], 0
+    limit = DIVERGED * max(look(state)[0], zero)
+    with progress_bar("training", schedule.steps, progress) as shown:
+        for stop in sorted({*schedule.marks, schedule.steps}):
+            before = done
+            state, made = advance(state, stop - done, limit)
+            done += made
+            loss, view = look(state)
+            if done < stop or not loss <= limit:
+                raise DivergenceError(
+                    f"training diverges: after {done} steps the loss is {loss:.3g}, more than {limit:.3g}, a million "
+                    f"times that of the start. Take a smaller learning rate than {schedule.rate:.4g}; descent on a sum "
+                    "of squares over X, not a mean, converges below 2/λmax of the kernel matrix",
+                    step=done,
+                )
+            shown(stop - before)
+            if stop in schedule.marks:
+                losses.append(loss)
+                record(state, view)
+    return state, np.array(losses)

@@ -1,7 +1,7 @@
 """What is drawn at random, and the factors that stand in front of it (theory.md, sections 1 and 5).
 
 The factor of a group of weights is the root of its gradient factor in the kernel, over the width where a sum runs over
-units: `Architecture.gradient_factors` is the one place that knows the parameterisation.
+units: `Network.gradient_factors` is the one place that knows the parameterisation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..network import Architecture
+from ..network import Network
 from .inputs import WEIGHTS, generator
 
 #: A pytree of JAX arrays: {"forward": {"W": (W_1, …), "U": (U_1, …), "b": (b_1, …), "V": V}, "backward": …}.
@@ -29,19 +29,19 @@ class Scales(NamedTuple):
     b: float
 
 
-def layer_scales(architecture: Architecture, layer: int, width: int, channels: int) -> Scales:
+def layer_scales(architecture: Network, layer: int, width: int, channels: int) -> Scales:
     """σ_w/√n, σ_u/√(fan in), σ_b for "ntk"; 1/√n, 1 (1/√n above the first layer), 1 or 0 for "standard"."""
     w, u, b = architecture.gradient_factors(layer, channels)
     return Scales((w / width) ** 0.5, (u if layer == 0 else u / width) ** 0.5, b**0.5)
 
 
-def readout_scale(architecture: Architecture, width: int) -> float:
+def readout_scale(architecture: Network, width: int) -> float:
     """σ_v/√n for "ntk", 1/√n for "standard"."""
     return float((architecture.readout_factor / width) ** 0.5)
 
 
 def draw(
-    architecture: Architecture,
+    architecture: Network,
     width: int,
     outputs: int,
     directions: int,

@@ -3,21 +3,20 @@
 A linear RNN computes a causal convolution. Infinitely wide and trained by gradient descent, it is one whose taps are
 L_j = √ρ_j θ_j, and the scale factors ρ_j fall with the lag j: that is its bias towards short memory.
 
-The path: `scales` (ρ) · `rnn`, `convolution` (the two models) · `realization` (one from the other) · `filters`
-(convolution of ragged batches, its adjoint, normal equations) · `toeplitz` (the kernel) · `regressors` (trained to the
-end) · `descent` (every step of the way, in closed form) · `training` (finite networks, with JAX) · `memory`.
+The path: `filters` (convolution of ragged batches, its adjoint, normal equations, the model `ScaledConv1D`) · `kernel`
+(scale factors ρ, the kernel) · `rnn` (the other model, and one from the other) · `regressors` (trained to the end) ·
+`descent` (every step of the way, in closed form) · `training` (finite networks, with the `updates` that JAX compiles) ·
+`memory`.
 """
 
 from __future__ import annotations
 
-from .convolution import ScaledConv1D
 from .descent import ConvolutionDescent
+from .filters import ScaledConv1D
+from .kernel import block_toeplitz, kernel_product, limit_kernel, scale_factors, sequence_kernel
 from .memory import MemoryProfile, memory_profile
-from .realization import from_taps, to_taps
 from .regressors import ConvRegressor, LinearRNNRegressor
-from .rnn import LinearRNN
-from .scales import scale_factors
-from .toeplitz import block_toeplitz, kernel_product, limit_kernel, sequence_kernel
+from .rnn import LinearRNN, from_taps, to_taps
 from .training import LinearModel, LinearTraining, train
 
 __all__ = [

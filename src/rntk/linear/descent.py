@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from .convolution import ScaledConv1D
-from .data import read_inputs, read_targets
-from .filters import convolve, normal_equations
+from ..errors import check_positive
+from ..sequences.targets import read_values_by_step
+from .filters import ScaledConv1D, convolve, normal_equations, read_inputs
 
 Array = NDArray[np.float64]
 
@@ -29,9 +29,16 @@ class ConvolutionDescent:
 
     Attributes
     ----------
-    start : the convolution before training.
-    eigenvalues : (P,) of M, ascending. P = J n_x.
-    norm : ‖A‖, the largest singular value of the data. residual : ‖b‖. gradient : ‖Aᵀb‖.
+    start : ScaledConv1D
+        The convolution before training.
+    eigenvalues : ndarray of shape (P,)
+        Of M, ascending; P = J n_x.
+    norm : float
+        ‖A‖, the largest singular value of the data.
+    residual : float
+        ‖b‖.
+    gradient : float
+        ‖Aᵀb‖.
     """
 
     start: ScaledConv1D
@@ -58,10 +65,7 @@ class ConvolutionDescent:
         True
         """
         batch = read_inputs(X, channels=convolution.n_x)
-        target = read_targets(y, batch)
-        if target.shape[1] != convolution.n_y:
-            raise ValueError(f"y has {target.shape[1]} outputs, the convolution {convolution.n_y}")
-        b = target - convolve(convolution.taps, batch)
+        b = read_values_by_step(y, batch, outputs=convolution.n_y) - convolve(convolution.taps, batch)
         gram, moments = normal_equations(batch, b, len(convolution.rho))
         scale = np.repeat(np.sqrt(convolution.rho), batch.n_channels)
         values, vectors = linalg.eigh(gram * np.outer(scale, scale))
@@ -121,8 +125,7 @@ class ConvolutionDescent:
         steps = np.atleast_1d(np.asarray(steps))
         if steps.dtype.kind not in "iu" or (steps < 0).any():
             raise ValueError(f"steps must be integers of at least 0, not {steps}")
-        if not 0 < learning_rate < float("inf"):
-            raise ValueError(f"learning_rate must be a positive number, not {learning_rate!r}")
+        learning_rate = check_positive("learning_rate", learning_rate)
         with np.errstate(over="ignore"):
             return np.asarray((1 - learning_rate * self.eigenvalues) ** steps[:, None])
 

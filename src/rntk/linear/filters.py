@@ -1,26 +1,44 @@
-"""Causal convolution of ragged batches, its adjoint, and the normal equations: 𝒯(x) without ever forming it.
+"""Causal convolutions of ragged batches, their adjoint, the normal equations; and `ScaledConv1D`, made of them.
 
 A bank of taps is an array L of shape (J, n_y, n_x); the operator A maps it to outputs, (A L)_t = Σ_{j≤t} L_j x_{t-j}
-for every step t of every sequence. Everything here is A, Aᵀ or AᵀA for the sequences of one batch.
+for every step t of every sequence. The functions are A, Aᵀ and AᵀA for the sequences of one batch, without 𝒯(x).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from ..sequences import SequenceBatch
+from ..errors import SequenceError, check_choice
+from ..sequences import SequenceBatch, as_batch
+from ..sequences.targets import read_values_by_step
 
 Array = NDArray[np.float64]
-Method = Literal["auto", "fft", "direct"]
 
 #: Bytes that one block of padded spectra or of the design matrix may take.
 BLOCK_BYTES = 1 << 27
 METHODS = ("auto", "fft", "direct")
+
+
+def read_inputs(X: Any, name: str = "X", channels: int | None = None) -> SequenceBatch:
+    """`X` as float64 sequences, with as many channels as the model has inputs."""
+    batch = as_batch(X, name=name).astype(np.float64)
+    if channels is not None and batch.n_channels != channels:
+        raise SequenceError(f"{name} has {batch.n_channels} channels, the model is for {channels}")
+    return batch
+
+
+def laid_out(values: Array, batch: SequenceBatch, flat: bool = False) -> Any:
+    """Rows per step as users know them: (n, T, n_y), or a list of (T_i, n_y); without the last axis if `flat`."""
+    values = values[:, 0] if flat else values
+    if batch.is_equal_length:
+        return values.reshape(len(batch), -1, *values.shape[1:])
+    return np.split(values, batch.offsets[1:-1])
 
 
 def convolve(taps: Array, batch: SequenceBatch, method: str = "auto") -> Array:
@@ -34,8 +52,8 @@ def convolve(taps: Array, batch: SequenceBatch, method: str = "auto") -> Array:
     taps = taps[: batch.max_length]  # later ones reach no step, and would wrap around
     for part, rows, size in _blocks(batch, lags, n_x + n_y):
         spectrum = np.einsum("fyx,nfx->nfy", fft.rfft(taps, size, axis=0), fft.rfft(part, size, axis=1), optimize=True)
-        padded = fft.irfft(spectrum, size, axis=1)[:, : part.shape[1]]
-        out[rows[rows >= 0]] = padded[rows >= 0]
+        found = fft.irfft(spectrum, size, axis=1)[:, : part.shape[1]]
+        out[rows[rows >= 0]] = found[rows >= 0]
     return out
 
 
@@ -50,8 +68,7 @@ def correlate(residual: Array, batch: SequenceBatch, lags: int, method: str = "a
     spectrum: Any = 0.0
     size = 0
     for part, rows, size in _blocks(batch, lags, batch.n_channels + n_y):
-        padded = np.where((rows >= 0)[..., None], residual[rows], 0.0)
-        pair = fft.rfft(padded, size, axis=1), fft.rfft(part, size, axis=1).conj()
+        pair = fft.rfft(padded(residual, rows), size, axis=1), fft.rfft(part, size, axis=1).conj()
         spectrum = spectrum + np.einsum("nfy,nfx->fyx", *pair, optimize=True)
     reached = min(lags, batch.max_length)
     taps[:reached] = fft.irfft(spectrum, size, axis=0)[:reached]
@@ -92,6 +109,18 @@ def ages(batch: SequenceBatch) -> NDArray[np.int64]:
     return np.arange(len(batch.values)) - np.repeat(batch.offsets[:-1], batch.lengths)
 
 
+def padded_rows(batch: SequenceBatch, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+    """(n, T) where each step of the sequences start..stop-1 stands in the batch; -1 after the end of a sequence."""
+    length = batch.lengths[start:stop]
+    step = np.arange(batch.max_length)
+    return np.where(step < length[:, None], batch.offsets[start : start + len(length), None] + step, -1)
+
+
+def padded(values: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Rows of a batch laid out by `padded_rows`, zeros in the padding, which a causal filter never sees."""
+    return np.where((rows >= 0)[..., None], values[rows], 0.0)
+
+
 def _shifted(batch: SequenceBatch, lags: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """For every lag the rows that have a step so far back in their own sequence."""
     rows, age = np.arange(len(batch.values)), ages(batch)
@@ -112,21 +141,109 @@ def _blocks(batch: SequenceBatch, lags: int, channels: int) -> Iterator[tuple[Ar
     longest = batch.max_length
     size = fft.next_fast_len(longest + min(lags, longest) - 1, real=True)
     count = max(1, BLOCK_BYTES // (16 * size * channels))
-    step = np.arange(longest)
     for start in range(0, len(batch), count):
-        first, length = batch.offsets[start : start + count + 1][:-1], batch.lengths[start : start + count]
-        rows = np.where(step < length[:, None], first[:, None] + step, -1)
-        yield np.where((rows >= 0)[..., None], batch.values[rows], 0.0), rows, size
+        rows = padded_rows(batch, start, start + count)
+        yield padded(batch.values, rows), rows, size
 
 
 def _chosen(method: str, batch: SequenceBatch, lags: int, n_y: int) -> str:
     """FFT where it saves work: about 8 log₂ T operations per value against one multiplication per lag."""
-    if method not in METHODS:
-        raise ValueError(f'method must be "auto", "fft" or "direct", not {method!r}')
-    if method != "auto":
+    if check_choice("method", method, METHODS) != "auto":
         return method
     longest, m = batch.max_length, batch.n_channels
     direct = len(batch.values) * min(lags, longest) * m * n_y
     size = 2 * longest
     padded = len(batch) * size * (8 * np.log2(size) * (m + n_y) + 2 * m * n_y)
     return "fft" if padded < direct else "direct"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaledConv1D:
+    """A causal convolution, y_t = Σ_j L_j x_{t-j}, whose taps are L_j = √ρ_j θ_j; what is trained is θ.
+
+    Parameters
+    ----------
+    rho : ndarray of shape (J,)
+        Positive scale factors, `scale_factors(...)` for the twin of a wide linear RNN, ones for a plain convolution.
+    theta : ndarray of shape (J, n_y, n_x)
+        Parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rntk.linear import ScaledConv1D
+    >>> delay = ScaledConv1D.from_taps([[[0.0]], [[1.0]]])
+    >>> delay(np.array([[1.0, 2.0, 3.0]]))[0, :, 0]
+    array([0., 1., 2.])
+    """
+
+    rho: Array
+    theta: Array
+
+    def __post_init__(self) -> None:
+        rho, theta = np.array(self.rho, dtype=np.float64), np.array(self.theta, dtype=np.float64)
+        if rho.ndim != 1 or theta.ndim != 3 or len(theta) != len(rho) or 0 in theta.shape:
+            raise ValueError(f"rho must be (J,) and theta (J, n_y, n_x); their shapes are {rho.shape}, {theta.shape}")
+        if not (np.isfinite(rho).all() and np.isfinite(theta).all() and (rho >= 0).all()):
+            raise ValueError("rho must be finite and not negative, theta finite")
+        for name, each in (("rho", rho), ("theta", theta)):
+            each.setflags(write=False)
+            object.__setattr__(self, name, each)
+
+    @classmethod
+    def from_taps(cls, taps: Any, rho: Any = None) -> ScaledConv1D:
+        """The convolution with taps L_j, (J, n_y, n_x): θ_j = L_j/√ρ_j (equation (58)). Without `rho`, unscaled."""
+        taps = np.asarray(taps, dtype=np.float64)
+        if taps.ndim != 3:
+            raise ValueError(f"taps must be (J, n_y, n_x), not of shape {taps.shape}")
+        rho = np.ones(len(taps)) if rho is None else np.asarray(rho, dtype=np.float64)
+        root = np.sqrt(rho)[:, None, None] if rho.shape == (len(taps),) else np.nan
+        unreachable = (root == 0) & (taps != 0)
+        if np.any(unreachable):
+            raise ValueError(f"lag {int(np.argwhere(unreachable)[0][0])} has a tap but scale factor zero")
+        return cls(rho, np.divide(taps, root, out=np.zeros_like(taps), where=np.broadcast_to(root != 0, taps.shape)))
+
+    @property
+    def taps(self) -> Array:
+        """L_j = √ρ_j θ_j, (J, n_y, n_x)."""
+        return np.asarray(np.sqrt(self.rho)[:, None, None] * self.theta)
+
+    @property
+    def n_x(self) -> int:
+        """Number of inputs."""
+        return int(self.theta.shape[2])
+
+    @property
+    def n_y(self) -> int:
+        """Number of outputs."""
+        return int(self.theta.shape[1])
+
+    def __call__(self, X: Any, *, method: str = "auto") -> Any:
+        """Outputs at every step: (N, T, n_y), or a list of (T_i, n_y) for unequal lengths.
+
+        Parameters
+        ----------
+        X : sequences
+            (N, T), (N, T, n_x), or a list of (T_i,) or (T_i, n_x).
+        method : "auto", "fft" or "direct"
+            "direct" sums over lags, "fft" multiplies spectra, "auto" takes what needs less work.
+        """
+        batch = read_inputs(X, channels=self.n_x)
+        return laid_out(convolve(self.taps, batch, method), batch)
+
+    def loss(self, X: Any, y: Any, *, method: str = "auto") -> float:
+        """½ Σ ‖y_t - f_t‖² over all steps of all sequences."""
+        return float(np.square(self._residual(X, y, method)[1]).sum() / 2)
+
+    def gradient(self, X: Any, y: Any, *, method: str = "auto") -> Array:
+        """∂loss/∂θ, (J, n_y, n_x), exact: √ρ_j Σ_t (f_t - y_t) x_{t-j}ᵀ."""
+        batch, residual = self._residual(X, y, method)
+        return np.asarray(np.sqrt(self.rho)[:, None, None] * correlate(residual, batch, len(self.rho), method))
+
+    def _residual(self, X: Any, y: Any, method: str) -> tuple[Any, Array]:
+        batch = read_inputs(X, channels=self.n_x)
+        return batch, convolve(self.taps, batch, method) - read_values_by_step(y, batch, outputs=self.n_y)
+
+    def __repr__(self) -> str:
+        kind = "unscaled" if (self.rho == 1).all() else f"rho {self.rho[0]:.3g} … {self.rho[-1]:.3g}"
+        return f"ScaledConv1D({len(self.rho)} lags, n_x={self.n_x}, n_y={self.n_y}, {kind})"

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ..errors import check_count
 from ..kernels import RNTK
 from ..plot import COLOURS, axes_or_new
-from .convolution import ScaledConv1D
+from .filters import ScaledConv1D
+from .kernel import scale_factors
 from .regressors import FilterRegressor
 from .rnn import LinearRNN
-from .scales import scale_factors
 
 Array = NDArray[np.float64]
 
@@ -25,9 +25,12 @@ class MemoryProfile:
 
     Attributes
     ----------
-    rho : (J,) scale factors: how fast gradient descent learns lag j.
-    taps : (J,) ‖L_j‖ of the model itself, or None for a kernel.
-    initial : (J,) √(n_x n_y ν_C ν_F ν_W^j), the size of L_j at initialisation (24), or None where there is none.
+    rho : ndarray of shape (J,)
+        Scale factors: how fast gradient descent learns lag j.
+    taps : ndarray of shape (J,) or None
+        ‖L_j‖ of the model itself; None for a kernel.
+    initial : ndarray of shape (J,) or None
+        √(n_x n_y ν_C ν_F ν_W^j), the size of L_j at initialisation (24); None where there is none.
     """
 
     rho: Array
@@ -75,9 +78,15 @@ def memory_profile(model: Any, lags: int | None = None) -> MemoryProfile:
 
     Parameters
     ----------
-    model : a fitted `LinearRNNRegressor` or `ConvRegressor`, a `ScaledConv1D`, a `LinearRNN` (its variances are
-        estimated from its weights), or an `RNTK` with identity activation and raw weights (see `limit_kernel`).
-    lags : how many; needed for `LinearRNN` and `RNTK`, which have no end.
+    model : LinearRNNRegressor, ConvRegressor, ScaledConv1D, LinearRNN or RNTK
+        Regressors are fitted; the variances of a `LinearRNN` are estimated from its weights; an `RNTK` has identity
+        activation and raw weights (see `limit_kernel`).
+    lags : int, optional
+        How many; needed for `LinearRNN` and `RNTK`, which have no end.
+
+    Returns
+    -------
+    MemoryProfile
 
     Examples
     --------

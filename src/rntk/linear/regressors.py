@@ -14,13 +14,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import check_count
+from ..errors import check_choice, check_count
 from ..learners.ridge import check_ridge, solve_ridge
 from ..sequences import SequenceBatch, check_channels
-from .convolution import ScaledConv1D
-from .data import is_flat, laid_out, read_inputs, read_targets
-from .filters import convolve, correlate, normal_equations
-from .scales import scale_factors
+from ..sequences.targets import read_values_by_step
+from .filters import ScaledConv1D, convolve, correlate, laid_out, normal_equations, read_inputs
+from .kernel import scale_factors
 
 Array = NDArray[np.float64]
 
@@ -44,10 +43,17 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : (n, T), (n, T, n_x), or a list of (T_i,) or (T_i, n_x). y : the same with outputs for channels.
+        X : sequences
+            (n, T), (n, T, n_x), or a list of (T_i,) or (T_i, n_x).
+        y : sequences
+            The same with outputs for channels.
+
+        Returns
+        -------
+        self
         """
         batch = read_inputs(X)
-        targets = read_targets(y, batch)
+        targets = read_values_by_step(y, batch)
         lags = batch.max_length if self.lags is None else check_count("lags", self.lags)
         alpha = check_ridge(self.alpha)
         if alpha.size != 1:
@@ -59,7 +65,7 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.convolution_ = ScaledConv1D(rho, theta)
         self.n_channels_in_ = batch.n_channels
         self.n_outputs_ = targets.shape[1]
-        self.flat_targets_ = is_flat(y)
+        self.flat_targets_ = _is_flat(y)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -75,7 +81,7 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         batch = read_inputs(X)
         check_channels(batch, self.n_channels_in_, self)
         weight = None if sample_weight is None else np.repeat(np.asarray(sample_weight, float), batch.lengths)
-        return float(r2_score(read_targets(y, batch), convolve(self.taps_, batch), sample_weight=weight))
+        return float(r2_score(read_values_by_step(y, batch), convolve(self.taps_, batch), sample_weight=weight))
 
     @property
     def taps_(self) -> Array:
@@ -94,9 +100,7 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return []
 
     def _solver(self, lags: int, batch: SequenceBatch) -> str:
-        if self.solver not in ("auto", "direct", "cg"):
-            raise ValueError(f'solver must be "auto", "direct" or "cg", not {self.solver!r}')
-        if self.solver != "auto":
+        if check_choice("solver", self.solver, ("auto", "direct", "cg")) != "auto":
             return self.solver
         return "direct" if lags * batch.n_channels <= DIRECT_LIMIT else "cg"
 
@@ -116,16 +120,28 @@ class LinearRNNRegressor(FilterRegressor):
 
     Parameters
     ----------
-    nu_w, nu_f, nu_c : variances of the weights at initialisation. ν_W is the memory: lags much beyond 1/(1 - ν_W) are
-        costly to use.
-    alpha : ridge. lags : how far back outputs may look; the longest sequence in `fit` unless given.
-    solver : "direct" solves the normal equations; "cg" never forms them (FFT); "auto" takes the first up to 6000
-        parameters per output.
+    nu_w, nu_f, nu_c : float
+        Variances of the weights at initialisation. ν_W is the memory: lags much beyond 1/(1 - ν_W) are costly to use.
+    alpha : float
+        Ridge.
+    lags : int, optional
+        How far back outputs may look; the longest sequence in `fit` unless given.
+    solver : "auto", "direct" or "cg"
+        "direct" solves the normal equations; "cg" never forms them (FFT); "auto" takes the first up to 6000 parameters
+        per output.
 
     Attributes
     ----------
-    taps_ : (J, n_y, n_x). rho_ : (J,). convolution_ : the fitted `ScaledConv1D`.
-    n_channels_in_, n_outputs_ : n_x and n_y. flat_targets_ : whether targets came without an axis of outputs.
+    taps_ : ndarray of shape (J, n_y, n_x)
+        Fitted taps.
+    rho_ : ndarray of shape (J,)
+        Scale factors.
+    convolution_ : ScaledConv1D
+        Both.
+    n_channels_in_, n_outputs_ : int
+        n_x and n_y.
+    flat_targets_ : bool
+        Whether targets came without an axis of outputs.
 
     Examples
     --------
@@ -173,6 +189,14 @@ class ConvRegressor(FilterRegressor):
 
     def _scale_factors(self, lags: int) -> Array:
         return np.ones(lags)
+
+
+def _is_flat(y: Any) -> bool:
+    """Whether targets came without an axis of outputs, as numbers per step."""
+    try:
+        return np.ndim(y[0]) == 1
+    except (KeyError, IndexError, TypeError):
+        return False
 
 
 def _ridge(batch: SequenceBatch, targets: Array, rho: Array, alpha: float, solver: str) -> Array:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import check_count
-from ..runtime import progress_bar
+from ..errors import check_choice, check_count
 from ..sequences import SequenceBatch
-from .convolution import ScaledConv1D
-from .data import read_inputs, read_targets
-from .filters import ages, convolve, normal_equations
+from ..sequences.targets import read_values_by_step
+from .filters import ScaledConv1D, convolve, normal_equations, padded, padded_rows, read_inputs
 from .rnn import LinearRNN
 
 Array = NDArray[np.float64]
@@ -27,9 +25,16 @@ class LinearTraining:
 
     Attributes
     ----------
-    steps : (R,) updates made; 0 is before training.
-    error : (R,) mean squared error over all steps and outputs of the training data. test_error : the same, or None.
-    taps : (R, J, n_y, n_x) impulse response of the model. model : after the last step.
+    steps : ndarray of shape (R,)
+        Updates made; 0 is before training.
+    error : ndarray of shape (R,)
+        Mean squared error over all steps and outputs of the training data.
+    test_error : ndarray of shape (R,) or None
+        The same of the test data.
+    taps : ndarray of shape (R, J, n_y, n_x)
+        Impulse response of the model.
+    model : LinearRNN or ScaledConv1D
+        After the last step.
     """
 
     steps: NDArray[np.int64]
@@ -64,22 +69,43 @@ def train(
 
     Parameters
     ----------
-    model : what to start from; it stays as it is. `ScaledConv1D.from_taps(rnn.impulse_response(T), scale_factors(T,
-        ...))` starts where `rnn` does (58).
-    X, y : sequences, and targets with a value or vector per step.
-    learning_rate : η. steps : number of updates.
-    loss : "sum" is ½ Σ ‖y_t - f_t‖², the convention of `ConvolutionDescent` and `rntk.finite.train`; "mean" is the mean
-        of squared errors over sequences, steps and outputs, as machine-learning frameworks have it. Descent on "mean"
-        with rate η is descent on "sum" with 2η over their number.
-    batch_size : sequences per update, None for all. Batches are drawn without replacement, anew every epoch; runs with
-        the same seed and data see the same batches whatever the model.
-    record_at : steps to record at; unless given, some twenty, closer at the start.
-    dtype : "float64" or "float32" for the weights and gradients.
-    progress : None shows a bar on a terminal after two seconds; True always; False never.
+    model : LinearRNN or ScaledConv1D
+        What to start from; it stays as it is. `ScaledConv1D.from_taps(rnn.impulse_response(T), scale_factors(T, ...))`
+        starts where `rnn` does (58).
+    X : sequences
+        Inputs.
+    y : sequences
+        Targets with a value or vector per step.
+    learning_rate : float
+        η.
+    steps : int
+        Number of updates.
+    loss : "sum" or "mean"
+        "sum" is ½ Σ ‖y_t - f_t‖², the convention of `ConvolutionDescent` and `rntk.finite.train`; "mean" is the mean of
+        squared errors over sequences, steps and outputs, as machine-learning frameworks have it. Descent on "mean" with
+        rate η is descent on "sum" with 2η over their number.
+    batch_size : int, optional
+        Sequences per update, None for all. Batches are drawn without replacement, anew every epoch; runs with the same
+        seed and data see the same batches whatever the model.
+    record_at : iterable of int, optional
+        Steps to record at; unless given, some twenty, closer at the start.
+    X_test, y_test : sequences, optional
+        More data to record the error on.
+    seed : int
+        Seed of the batches.
+    dtype : "float64" or "float32"
+        Precision of the weights and gradients.
+    progress : bool or None
+        None shows a bar on a terminal after two seconds; True always; False never.
+
+    Returns
+    -------
+    LinearTraining
 
     Raises
     ------
-    rntk.finite.DivergenceError : the error is no longer finite, or a million times that at the start.
+    DivergenceError
+        The error is no longer finite, or a million times that at the start.
 
     Examples
     --------
@@ -91,60 +117,51 @@ def train(
     >>> bool(run.error[-1] < 0.1 * run.error[0])
     True
     """
-    from ..finite import DivergenceError  # says which extra to install where there is no JAX
-    from ..finite.training import check_schedule
-    from . import updates
+    from ..finite.training import Schedule, descend  # says which extra to install where there is no JAX
+    from .updates import Trainee, Weights
 
     batch = read_inputs(X, channels=model.n_x)
-    target = read_targets(y, batch)
-    if target.shape[1] != model.n_y:
-        raise ValueError(f"y has {target.shape[1]} outputs, the model {model.n_y}")
+    target = read_values_by_step(y, batch, outputs=model.n_y)
     if (X_test is None) != (y_test is None):
         raise ValueError("X_test and y_test go together")
     test = None if X_test is None else read_inputs(X_test, "X_test", model.n_x)
-    test_target = None if test is None else read_targets(y_test, test, "y_test")
-    rate, marks = check_schedule(learning_rate, steps, record_at)
+    test_target = None if test is None else read_values_by_step(y_test, test, name="y_test", outputs=model.n_y)
+    schedule = Schedule.of(learning_rate, steps, record_at)
     lags = len(model.rho) if isinstance(model, ScaledConv1D) else batch.max_length
-    if loss not in ("sum", "mean"):
-        raise ValueError(f'loss must be "sum" or "mean", not {loss!r}')
+    mean = check_choice("loss", loss, ("sum", "mean")) == "mean"
 
-    parameters = updates.start(model, dtype)
+    trainee = Trainee(model, lags, dtype)
     if batch_size is None:
-        rate = rate if loss == "sum" else 2 * rate / target.size
-        gram, moments = normal_equations(batch, target, lags)
-        advance = updates.full_batch(model, gram, moments, lags, rate, dtype)
+        rate = 2 * schedule.rate / target.size if mean else schedule.rate
+        update = trainee.full_batch(*normal_equations(batch, target, lags), rate)
     else:
         size = min(check_count("batch_size", batch_size), len(batch))
-        order = _Order(len(batch), size, np.random.default_rng(seed))
-        padded = _padded(batch, target)
-        advance = updates.mini_batch(model, *padded, lags, rate, order.take, loss == "mean", dtype)
+        batches = draw_batches(len(batch), size, np.random.default_rng(seed))
+        rows = padded_rows(batch)
+        data = padded(batch.values, rows), padded(target, rows), rows >= 0
+        update = trainee.mini_batch(*data, schedule.rate, batches, mean)
+    test_errors, taps_by_step = [], []
 
-    record: list[tuple[float, float, Array]] = []
-    before = _error(updates.taps_of(model, parameters, lags, dtype), batch, target)
-    limit, done = 1e6 * max(before, float(np.mean(np.square(target)))), 0
-    with progress_bar("training", steps, progress) as shown:
-        for mark in sorted({*marks, steps}):
-            parameters = advance(parameters, mark - done)
-            shown(mark - done)
-            done = mark
-            taps = updates.taps_of(model, parameters, lags, dtype)
-            error = _error(taps, batch, target)
-            if not error <= limit:
-                raise DivergenceError(
-                    f"training diverges: after {mark} steps the error is {error:.3g}. Take a smaller learning rate "
-                    f"than {learning_rate:.4g}; descent on the sum of squares converges below 2/λmax of the kernel "
-                    "matrix (ConvolutionDescent.critical_rate)",
-                    step=mark,
-                )
-            if mark in marks:
-                record.append((error, np.nan if test is None else _error(taps, test, test_target), taps))
-    errors, test_errors, taps_by_step = zip(*record, strict=True)
+    def advance(weights: Weights, count: int, limit: float) -> tuple[Weights, int]:
+        return update(weights, count), count
+
+    def look(weights: Weights) -> tuple[float, Array]:
+        taps = trainee.taps(weights)
+        return _error(taps, batch, target), taps
+
+    def record(weights: Weights, taps: Array) -> None:
+        taps_by_step.append(taps)
+        if test is not None:
+            test_errors.append(_error(taps, test, test_target))
+
+    zero = float(np.mean(np.square(target)))
+    weights, errors = descend(trainee.start, schedule, advance, look, record, zero, progress)
     return LinearTraining(
-        steps=np.array(marks),
-        error=np.array(errors),
+        steps=np.array(schedule.marks),
+        error=errors,
         test_error=None if test is None else np.array(test_errors),
         taps=np.stack(taps_by_step),
-        model=updates.finish(model, parameters),
+        model=trainee.finish(weights),
     )
 
 
@@ -153,32 +170,9 @@ def _error(taps: Array, batch: SequenceBatch, target: Any) -> float:
         return float(np.mean(np.square(convolve(taps, batch) - target)))
 
 
-def _padded(batch: SequenceBatch, target: Array) -> tuple[Array, Array, Array]:
-    """Values (N, T, n_x), targets (N, T, n_y) and which steps exist (N, T).
-
-    Zeros follow the end of a sequence: a causal filter sees none of them before it.
-    """
-    shape = len(batch), batch.max_length
-    row = np.repeat(np.arange(len(batch)), batch.lengths)
-    values, targets = np.zeros((*shape, batch.n_channels)), np.zeros((*shape, target.shape[1]))
-    exists = np.zeros(shape)
-    at = row, ages(batch)
-    values[at], targets[at], exists[at] = batch.values, target, 1.0
-    return values, targets, exists
-
-
-class _Order:
-    """Which sequences each update sees: epochs without replacement. The last batch of an epoch may be short (-1)."""
-
-    def __init__(self, count: int, size: int, rng: np.random.Generator) -> None:
-        self.count, self.size, self.rng = count, size, rng
-        self.left = np.empty((0, size), dtype=np.int64)
-
-    def take(self, updates: int) -> NDArray[np.int64]:
-        """The batches of the next `updates` updates, (updates, size)."""
-        while len(self.left) < updates:
-            epoch = np.full(-(-self.count // self.size) * self.size, -1)
-            epoch[: self.count] = self.rng.permutation(self.count)
-            self.left = np.concatenate([self.left, epoch.reshape(-1, self.size)])
-        taken, self.left = self.left[:updates], self.left[updates:]
-        return taken
+def draw_batches(count: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Which sequences each update sees, without end: epochs without replacement, their last batch filled up by -1."""
+    while True:
+        epoch = np.full(-(-count // size) * size, -1)
+        epoch[:count] = rng.permutation(count)
+        yield from epoch.reshape(-1, size)

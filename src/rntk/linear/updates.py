@@ -7,8 +7,9 @@ no state of any sequence is ever computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import jax
@@ -17,85 +18,96 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from ..finite.precision import as_dtype, precision
-from .convolution import ScaledConv1D
+from ..errors import check_dtype
+from ..finite.precision import precision
+from .filters import ScaledConv1D
 from .rnn import LinearRNN
 
 Array = NDArray[np.float64]
-Advance = Callable[[Any, int], Any]
+Weights = tuple[jax.Array, ...]
+#: Weights so many updates later.
+Advance = Callable[[Weights, int], Weights]
+
+#: Updates on mini-batches that are handed over at a time.
+CHUNK = 256
 
 
-def start(model: LinearRNN | ScaledConv1D, dtype: Any) -> Any:
-    """The weights of `model` as JAX arrays."""
-    weights = (model.W, model.F, model.C) if isinstance(model, LinearRNN) else (model.theta,)
-    dtype = as_dtype(dtype)
-    with precision(dtype):
-        return tuple(jnp.asarray(np.asarray(each, dtype=dtype)) for each in weights)
+class Trainee:
+    """A linear model as JAX sees it: weights, and the taps they make.
 
+    Parameters
+    ----------
+    model : LinearRNN or ScaledConv1D
+        What to start from.
+    lags : int
+        How many taps.
+    dtype : "float32" or "float64"
+        Precision of weights and gradients.
 
-def finish(model: LinearRNN | ScaledConv1D, parameters: Any) -> LinearRNN | ScaledConv1D:
-    """A model with these weights."""
-    weights = [np.asarray(each, dtype=np.float64) for each in parameters]
-    return LinearRNN(*weights) if isinstance(model, LinearRNN) else ScaledConv1D(model.rho, weights[0])
+    Attributes
+    ----------
+    start : tuple of arrays
+        The weights of the model: W, F and C, or θ.
+    """
 
+    def __init__(self, model: LinearRNN | ScaledConv1D, lags: int, dtype: Any) -> None:
+        self.model, self.lags, self.dtype = model, lags, check_dtype(dtype)
+        self._root: jax.Array | None = None  # √ρ of a convolution
+        if isinstance(model, LinearRNN):
+            self.start = self._send(model.W, model.F, model.C)
+        else:
+            self.start = self._send(model.theta)
+            self._root = self._send(np.sqrt(model.rho)[:, None, None])[0]
 
-def taps_of(model: LinearRNN | ScaledConv1D, parameters: Any, lags: int, dtype: Any) -> Array:
-    """The impulse response of these weights."""
-    with precision(as_dtype(dtype)):
-        return np.asarray(_taps(parameters, _root(model, dtype), lags), dtype=np.float64)
+    def _send(self, *arrays: Any) -> Weights:
+        with precision(self.dtype):
+            return tuple(jnp.asarray(np.asarray(each, dtype=self.dtype)) for each in arrays)
 
+    def finish(self, weights: Weights) -> LinearRNN | ScaledConv1D:
+        """A model with these weights."""
+        found = [np.asarray(each, dtype=np.float64) for each in weights]
+        return LinearRNN(*found) if isinstance(self.model, LinearRNN) else ScaledConv1D(self.model.rho, found[0])
 
-def full_batch(
-    model: LinearRNN | ScaledConv1D, gram: Array, moments: Array, lags: int, rate: float, dtype: Any
-) -> Advance:
-    """A function that makes so many updates on ½ Σ ‖y_t - f_t‖², known by AᵀA and Aᵀy."""
-    dtype = as_dtype(dtype)
-    with precision(dtype):
-        data = jnp.asarray(gram.astype(dtype)), jnp.asarray(moments.astype(dtype))
+    def taps(self, weights: Weights) -> Array:
+        """The impulse response of these weights."""
+        with precision(self.dtype):
+            return np.asarray(_taps(weights, self._root, self.lags), dtype=np.float64)
 
-    def advance(parameters: Any, updates: int) -> Any:
-        with precision(dtype):
-            return _full_batch(parameters, _root(model, dtype), *data, dtype.type(rate), updates, lags)
+    def full_batch(self, gram: Array, moments: Array, rate: float) -> Advance:
+        """Updates on ½ Σ ‖y_t - f_t‖², known by AᵀA and Aᵀy."""
+        data = self._send(gram, moments)
 
-    return advance
+        def advance(weights: Weights, updates: int) -> Weights:
+            with precision(self.dtype):
+                found: Weights = _full_batch(weights, self._root, *data, self.dtype.type(rate), updates, self.lags)
+                return found
 
+        return advance
 
-def mini_batch(
-    model: LinearRNN | ScaledConv1D,
-    values: Array,
-    targets: Array,
-    exists: Array,
-    lags: int,
-    rate: float,
-    take: Callable[[int], NDArray[np.int64]],
-    mean: bool,
-    dtype: Any,
-    chunk: int = 256,
-) -> Advance:
-    """A function that makes so many updates, each on the sequences that `take` names."""
-    dtype = as_dtype(dtype)
-    with precision(dtype):
-        data = tuple(jnp.asarray(each.astype(dtype)) for each in (values, targets, exists))
+    def mini_batch(
+        self,
+        values: Array,
+        targets: Array,
+        exists: NDArray[np.bool_],
+        rate: float,
+        batches: Iterator[NDArray[np.int64]],
+        mean: bool,
+    ) -> Advance:
+        """Updates on the sequences that `batches` names, one batch each; `exists` tells steps from padding."""
+        data = self._send(values, targets, exists)
 
-    def advance(parameters: Any, updates: int) -> Any:
-        with precision(dtype):
-            for first in range(0, updates, chunk):
-                order = take(min(chunk, updates - first))
-                # One shape for all chunks, which is compiled once; the rows beyond `len(order)` aren't visited.
-                full = np.full((chunk, order.shape[1]), -1)
-                full[: len(order)] = order
-                schedule = jnp.asarray(full), len(order), dtype.type(rate)
-                parameters = _mini_batch(parameters, _root(model, dtype), *data, *schedule, lags, mean)
-        return parameters
+        def advance(weights: Weights, updates: int) -> Weights:
+            with precision(self.dtype):
+                for first in range(0, updates, CHUNK):
+                    order = np.array(list(islice(batches, min(CHUNK, updates - first))))
+                    # One shape for all chunks, which is compiled once; the rows beyond `len(order)` aren't visited.
+                    full = np.full((CHUNK, order.shape[1]), -1)
+                    full[: len(order)] = order
+                    schedule = jnp.asarray(full), len(order), self.dtype.type(rate)
+                    weights = _mini_batch(weights, self._root, *data, *schedule, self.lags, mean)
+            return weights
 
-    return advance
-
-
-def _root(model: LinearRNN | ScaledConv1D, dtype: Any) -> Any:
-    """√ρ of a convolution; None for an RNN."""
-    if isinstance(model, LinearRNN):
-        return None
-    return jnp.asarray(np.sqrt(model.rho).astype(as_dtype(dtype)))[:, None, None]
+        return advance
 
 
 @partial(jax.jit, static_argnums=2)

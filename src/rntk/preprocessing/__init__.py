@@ -3,8 +3,8 @@
 In: whatever `rntk.sequences.as_batch` reads, ragged and multivariate included. Out: the same kind of thing, an array
 for an array, a list for a list, a `SequenceBatch` for a `SequenceBatch`; float32 stays float32.
 
-Every idea is one module with a function `SequenceBatch -> SequenceBatch`, for code that holds a batch (a search over
-hyperparameters, say), and a transformer around it, for pipelines. `ChannelScaler` is the only one that learns
+Every idea is a function `SequenceBatch -> SequenceBatch`, for code that holds a batch (a search over hyperparameters,
+say), and a transformer around it, for pipelines, which documents both. `ChannelScaler` is the only one that learns
 something from the training data, so it has no such function; the others may transform without having been fitted.
 
 =====================  ====================  ==========================================================
@@ -18,21 +18,14 @@ something from the training data, so it has no such function; the others may tra
 =====================  ====================  ==========================================================
 
 Arithmetic is in double precision and over the whole batch at once. No finite input gives NaN or infinity: results that
-are bounded are computed so that nothing overflows on the way (``runs``), and the others raise a `SequenceError` that
-names the sequence (``base``).
-
-Imports run one way: ``runs`` (sums) <- ``base`` (the contract of the transformers) <- the ideas.
+are bounded are computed so that nothing overflows on the way, and the others raise a `SequenceError` that names the
+sequence. Imports run one way: ``base`` (the contract of the transformers, sums) <- ``scale``, ``steps``.
 """
 
 from __future__ import annotations
 
-from rntk.preprocessing.blocks import Downsample, downsample
-from rntk.preprocessing.changes import Differences, differences
-from rntk.preprocessing.channels import ChannelScaler
-from rntk.preprocessing.clock import Clock, add_clock
-from rntk.preprocessing.totals import CumulativeSum, cumulative_sum
-from rntk.preprocessing.unit import UnitNorm, unit_norm
-from rntk.preprocessing.zscore import ZNormalize, z_normalize
+from .scale import ChannelScaler, UnitNorm, ZNormalize, unit_norm, z_normalize
+from .steps import Clock, CumulativeSum, Differences, Downsample, add_clock, cumulative_sum, differences, downsample
 
 __all__ = [
     "ChannelScaler",

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import reprlib
 
-
-class ModelFileError(ValueError):
-    """A model cannot be saved or loaded; the message names the file, what is wrong and what to do.
-
-    Examples
-    --------
-    >>> from rntk.io.models import load
-    >>> try:
-    ...     load("nowhere/model.rntk")
-    ... except ModelFileError as error:
-    ...     print(error)
-    nowhere/model.rntk cannot be loaded: there is no such file
-    """
+from ...errors import ModelFileError as ModelFileError
 
 
 class DefectError(Exception):

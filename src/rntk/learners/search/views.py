@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...preprocessing import ChannelScaler, add_clock, differences, unit_norm, z_normalize
-from ...preprocessing.blocks import block_means
+from ...preprocessing.steps import block_means
 from ...sequences import SequenceBatch
 
 #: Sequences whose means and sizes differ by less than this, in units of the whole set's deviation, count as alike.

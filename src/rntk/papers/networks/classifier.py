@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ...errors import check_count
-from ...finite.training import DivergenceError
+from ...errors import DivergenceError, check_count
 from ...kernels.pairwise import read_sequences
 from ...learners.svm import check_labels
 from ...preprocessing import ChannelScaler

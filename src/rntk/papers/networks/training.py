@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ...finite.training import DivergenceError
+from ...errors import DivergenceError
 from ...runtime import progress_bar
 from ...sequences import SequenceBatch
 from .networks import Parameters, Recurrent

@@ -1,4 +1,4 @@
-"""Every channel to mean 0 and standard deviation 1 over the training data."""
+"""Sizes: each sequence to norm 1, each channel of each sequence to deviation 1, each channel over the training data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,84 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rntk.preprocessing.base import SequenceTransformer, give_back, seal
-from rntk.preprocessing.runs import quietly, scale_runs
-from rntk.sequences import SequenceBatch
+from ..sequences import SequenceBatch
+from .base import SequenceTransformer, give_back, quietly, scale_runs, seal
 
-__all__ = ["ChannelScaler"]
+
+@quietly
+def unit_norm(batch: SequenceBatch) -> SequenceBatch:
+    """Return each sequence divided by its Euclidean norm; see `UnitNorm`. The result never overflows.
+
+    Examples
+    --------
+    >>> from rntk.sequences import as_batch
+    >>> unit_norm(as_batch([[3.0, 4.0], [0.0]])).values.ravel()
+    array([0.6, 0.8, 0. ])
+    """
+    # One norm for all channels: read the m channels of a step as m steps of one channel.
+    runs = scale_runs(batch.values.reshape(-1, 1), batch.offsets * batch.n_channels)
+    norms = np.sqrt(runs.sums(runs.values * runs.values))
+    norms[norms == 0] = 1
+    unit = runs.values / runs.spread(norms)
+    return SequenceBatch._from_checked(unit.reshape(batch.values.shape).astype(batch.dtype, copy=False), batch.offsets)
+
+
+class UnitNorm(SequenceTransformer):
+    """Divide each sequence by its Euclidean norm over all steps and channels: x / ‖x‖.
+
+    The preprocessing of the RNTK paper. A sequence of zeros stays what it is.
+
+    References
+    ----------
+    S. Alemohammad, Z. Wang, R. Balestriero and R. Baraniuk, "The Recurrent Neural Tangent Kernel", ICLR 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> UnitNorm().fit_transform(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+
+    function = staticmethod(unit_norm)
+
+
+@quietly
+def z_normalize(batch: SequenceBatch) -> SequenceBatch:
+    """Return each channel of each sequence at mean 0 and deviation 1; see `ZNormalize`. The result never overflows.
+
+    Examples
+    --------
+    >>> from rntk.sequences import as_batch
+    >>> z_normalize(as_batch([[1.0, 3.0], [0.1, 0.1, 0.1]])).values.ravel()
+    array([-1.,  1.,  0.,  0.,  0.])
+    """
+    runs = scale_runs(batch.values, batch.offsets)
+    _, deviations, centred = runs.moments()
+    factors = np.where(runs.are_constant(), 0.0, 1.0 / deviations)
+    centred *= runs.spread(factors)
+    centred += 0.0  # no negative zeros where a channel is constant
+    return SequenceBatch._from_checked(centred.astype(batch.dtype, copy=False), batch.offsets)
+
+
+class ZNormalize(SequenceTransformer):
+    """Bring each channel of each sequence to mean 0 and standard deviation 1.
+
+    Every sequence is treated on its own, with its population standard deviation (divided by T_i). A channel is
+    constant, and becomes zeros, if its range is within the rounding of its own size: at most 4 machine epsilons of its
+    dtype times its largest magnitude. Variation that is small in absolute terms is kept.
+
+    See Also
+    --------
+    ChannelScaler : one mean and deviation for all sequences, which keeps their differences in level and size.
+
+    Examples
+    --------
+    >>> ZNormalize().fit_transform([[1.0, 3.0], [0.1, 0.1, 0.1]])
+    [array([-1.,  1.]), array([0., 0., 0.])]
+    """
+
+    function = staticmethod(z_normalize)
 
 
 class ChannelScaler(SequenceTransformer):

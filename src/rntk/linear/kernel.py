@@ -1,4 +1,4 @@
-"""The kernel of a linear RNN in closed form (Theorems 3.2 and 3.3), dense or as a product."""
+"""ρ_j, what a wide linear RNN has in store for lag j, and its kernel in closed form (Theorems 3.2 and 3.3)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import KernelOverflowError, check_count
+from ..errors import KernelOverflowError, check_count, check_positive
 from ..kernels import RNTK
 from ..sequences import SequenceBatch
-from .data import read_inputs
-from .filters import convolve, correlate
-from .scales import check_variances, scale_factors
+from .filters import convolve, correlate, read_inputs
 
 Array = NDArray[np.float64]
+
+
+def scale_factors(T: int, nu_w: float, nu_f: float = 1.0, nu_c: float = 1.0) -> Array:
+    """Scale factors ρ_0 … ρ_{T-1} of the convolution that an infinitely wide linear RNN is (equation (21)).
+
+        ρ_j = ν_C (j ν_F ν_W^(j-1) + ν_W^j) + ν_F ν_W^j
+
+    Parameters
+    ----------
+    T : int
+        Number of lags.
+    nu_w, nu_f, nu_c : float
+        Variances of the entries of W, F and C; stable networks have nu_w < 1.
+
+    Returns
+    -------
+    ndarray of shape (T,)
+        Weights of C add ν_F ν_W^j, those of F ν_C ν_W^j, and the j copies of W on the way from x_{t-j} to y_t the rest.
+
+    Raises
+    ------
+    KernelOverflowError
+        nu_w > 1 and so many lags that ρ is no finite number.
+
+    Examples
+    --------
+    >>> from rntk.linear import scale_factors
+    >>> scale_factors(4, nu_w=0.5)
+    array([2. , 2. , 1.5, 1. ])
+    """
+    lags = np.arange(check_count("T", T))
+    nu_w, nu_f, nu_c = check_variances(nu_w=nu_w, nu_f=nu_f, nu_c=nu_c)
+    with np.errstate(over="ignore", invalid="ignore"):
+        power = nu_w**lags
+        rho = (nu_c + nu_f) * power + nu_c * nu_f * lags * nu_w ** np.maximum(lags - 1, 0)
+    if not np.isfinite(rho).all():
+        first = int(np.flatnonzero(~np.isfinite(rho))[0])
+        raise KernelOverflowError(
+            f"the scale factors overflow at lag {first}: nu_w = {nu_w:g} > 1 is an unstable network; take nu_w < 1", 0
+        )
+    return np.asarray(rho, dtype=np.float64)
+
+
+def check_variances(**values: Any) -> tuple[float, ...]:
+    """Variances as finite numbers; that of W may be zero."""
+    return tuple(
+        check_positive(f"the variance {name}", value, or_zero=name == "nu_w") for name, value in values.items()
+    )
 
 
 def block_toeplitz(x: Any, lags: int | None = None) -> Array:
@@ -22,7 +68,10 @@ def block_toeplitz(x: Any, lags: int | None = None) -> Array:
 
     Parameters
     ----------
-    x : one sequence, (T,) or (T, n_x). lags : J, T unless given.
+    x : array-like of shape (T,) or (T, n_x)
+        One sequence.
+    lags : int, optional
+        J, T unless given.
 
     Examples
     --------
@@ -64,11 +113,19 @@ def sequence_kernel(
 
     Parameters
     ----------
-    X, Y : sequences; Y is X unless given. outputs : n_y; the kernel is repeated on the diagonal for each.
+    X : sequences
+        The rows.
+    Y : sequences, optional
+        The columns, X unless given.
+    nu_w, nu_f, nu_c : float
+        Variances of the weights.
+    outputs : int
+        n_y; the kernel is repeated on the diagonal for each.
 
     Returns
     -------
-    (ΣT n_y, ΣT' n_y), outputs fastest.
+    ndarray of shape (ΣT n_y, ΣT' n_y)
+        Outputs fastest.
 
     Examples
     --------
@@ -123,12 +180,18 @@ def kernel_product(
 
     Parameters
     ----------
-    v : one value, or one vector, per step of every sequence of Y: (ΣT',) or (ΣT', k).
-    method : "fft", "direct" or "auto", as in `ScaledConv1D`.
+    X, Y : sequences
+        The rows and the columns.
+    v : array-like of shape (ΣT',) or (ΣT', k)
+        One value, or one vector, per step of every sequence of Y.
+    nu_w, nu_f, nu_c : float
+        Variances of the weights.
+    method : "auto", "fft" or "direct"
+        As in `ScaledConv1D`.
 
     Returns
     -------
-    (ΣT,) or (ΣT, k).
+    ndarray of shape (ΣT,) or (ΣT, k)
 
     Examples
     --------
