@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from ..kernels import NTK, RNTK
-from ..kernels.pairwise import gram, self_gram
+from ..kernels.pairwise import Pairwise, of
 from ..sequences import as_batch
 from . import not_installed
 
@@ -30,7 +30,8 @@ class RNTKPairwise(BasePairwiseTransformerPanel):  # type: ignore[misc]
 
     Parameters
     ----------
-    kernel : None for `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
+    kernel : None, kernel or function, default=None
+        `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
 
     Notes
     -----
@@ -63,14 +64,12 @@ class RNTKPairwise(BasePairwiseTransformerPanel):  # type: ignore[misc]
         self.kernel = kernel
         super().__init__()
 
-    def _kernel(self) -> Any:
-        if self.kernel is None:
-            return RNTK()
-        if isinstance(self.kernel, Kernel) or callable(self.kernel):
-            return self.kernel
+    def _pairwise(self) -> Pairwise:
+        kernel = RNTK() if self.kernel is None else self.kernel
+        if isinstance(kernel, Kernel) or callable(kernel):
+            return of(kernel)
         raise ValueError(
-            "kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, "
-            f"not {self.kernel!r}"
+            f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"
         )
 
     def transform(self, X: Any, X2: Any = None) -> Array:
@@ -79,12 +78,14 @@ class RNTKPairwise(BasePairwiseTransformerPanel):  # type: ignore[misc]
         return np.asarray(super().transform(X, None if X2 is X else X2))
 
     def _transform(self, X: Any, X2: Any = None) -> Array:
-        left = as_batch(X)
-        return gram(self._kernel(), left, None if X2 is None or X2 is X else as_batch(X2, name="X2"))
+        right = None if X2 is None or X2 is X else as_batch(X2, name="X2")
+        return np.asarray(self._pairwise().gram(as_batch(X), right), dtype=np.float64)
 
     def transform_diag(self, X: Any) -> Array:
         """(n,) values of the kernel of every sequence with itself, the diagonal of `transform(X)`."""
-        return np.asarray(self_gram(self._kernel(), as_batch(self._pairwise_panel_x_check(X))))
+        batch, kernel = as_batch(self._pairwise_panel_x_check(X)), self._pairwise()
+        kernel.plan(batch)
+        return np.asarray(kernel.diagonal(kernel.prepare(batch)), dtype=np.float64)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:

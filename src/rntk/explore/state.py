@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import HermiteAccuracyWarning, KernelOverflowError
-from ..learners.search.grids import relative_ridges
-from ..learners.search.ridge import ridge_path
+from ..learners.search.candidates import relative_ridges
+from ..learners.search.leave_one_out import ridge_path
 from ..theory import Sensitivity, sensitivity, suggest
 from .budget import Plan, plan
 from .data import Group, Part, Study

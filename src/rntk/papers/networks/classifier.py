@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...errors import check_count
 from ...finite.training import DivergenceError
 from ...kernels.pairwise import read_sequences
-from ...learners.svm import check_labels
+from ...learners.targets import check_labels
 from ...preprocessing import ChannelScaler
 from ...sequences import SequenceBatch, check_channels
 from .holdout import hold_out

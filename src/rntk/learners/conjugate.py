@@ -15,15 +15,14 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ... import gram
-from ...errors import check_count
-from ...kernels.pairwise import settings_of
-from ...runtime import parse_bytes, progress_bar, say_bytes
-from ...sequences import SequenceBatch
-from ..base import Array
-from .approximation import features, map_of, reserve
-from .blocks import default_tolerance, precision_of, working_copy
-from .landmarks import choose_landmarks
+from .. import gram
+from ..errors import check_count
+from ..runtime import parse_bytes, progress_bar, say_bytes
+from ..sequences import SequenceBatch
+from .base import PreparedSequences
+from .nystrom import choose_landmarks, default_tolerance, features, map_of, progress_of, quiet, reserve
+from .store import stored_gram
+from .targets import Array
 
 #: Vectors as long as the targets that conjugate gradients and their products hold at once.
 VECTORS = 12
@@ -35,8 +34,12 @@ class Solution:
 
     Attributes
     ----------
-    dual : (n, targets). n_iter : iterations, each a pass over the Gram matrix.
-    residual : ‖(K + αI) a - y‖ / ‖y‖ of the worst target, computed afresh at the end.
+    dual : ndarray of shape (n, targets)
+        The coefficients.
+    n_iter : int
+        Iterations, each a pass over the Gram matrix.
+    residual : float
+        ‖(K + αI) a - y‖ / ‖y‖ of the worst target, computed afresh at the end.
     """
 
     dual: Array
@@ -44,34 +47,21 @@ class Solution:
     residual: float
 
 
-def solve_conjugate(
-    kernel: Any,
-    X: SequenceBatch,
-    targets: Array,
-    alpha: Array,
-    weight: Array | None = None,
-    *,
-    n_landmarks: int = 500,
-    memory: Any = "1GB",
-    tol: float = 1e-8,
-    max_iter: int = 1000,
-    random_state: Any = None,
-    cache: Any = None,
-) -> Solution:
-    """Solve (W K W + α_c I) a_c = y_c for every target c, with K = kernel(X) read in tiles.
+@dataclass(frozen=True)
+class ConjugateGradients:
+    """A solver of `RNTKRidge` and `RNTKRidgeClassifier` that reads the Gram matrix in tiles and never holds it.
 
     Parameters
     ----------
-    targets : (n, targets). alpha : (targets,), positive. weight : (n,), the diagonal of W, or None for ones.
-    n_landmarks : of the preconditioner, drawn uniformly; 0 for none.
-    memory : budget for tiles, preconditioner and vectors. Tiles are kept if all of them fit, else computed again in
-        every iteration, or read from `cache`.
-    tol : largest relative residual of a target. max_iter : passes at most.
-    cache : None, or the store of `rntk.gram.compute` that holds K or shall hold it.
-
-    Warns
-    -----
-    ConvergenceWarning : `tol` was not reached; with the residual that was.
+    tol : float, default=1e-8
+        Largest relative residual ‖(K + αI) a - y‖ / ‖y‖ of a target.
+    max_iter : int, default=1000
+        Most iterations.
+    n_landmarks : int, default=500
+        Of the preconditioner, drawn uniformly; 0 for none.
+    memory : int or str, default="1GB"
+        Budget for tiles, preconditioner and vectors, in bytes or as a text. Tiles are kept if all of them fit, else
+        computed again in every iteration, or read from the learner's `cache`.
 
     Notes
     -----
@@ -95,61 +85,104 @@ def solve_conjugate(
     gradients for the coefficients of landmarks alone; here every sequence has one, as in the direct solution.
     Frangella, Tropp and Udell, *Randomized Nyström preconditioning*, SIAM Journal on Matrix Analysis and
     Applications 44, 2023.
-    """
-    budget = parse_bytes(memory)
-    tol, max_iter = check_tolerance(tol), check_count("max_iter", max_iter, 1)
-    count = min(check_count("n_landmarks", n_landmarks, 0), len(X))
-    if not (alpha > 0).all():
-        raise ValueError(f'solver="cg" needs alpha above zero, not {alpha.min():g}; solver="direct" interpolates')
-    working, show = working_copy(kernel), next(iter(settings_of(kernel, "progress")), None)
-    free = budget - _reserved(targets, count, budget)
-    K = gram.stream(working, X, memory=free) if cache is None else _kept(working, X, cache, free, show)
-    invert = None
-    if count:
-        at = choose_landmarks(working, X, count, "uniform", check_random_state(random_state), budget)
-        invert = Preconditioner(working, X, X.take(at), alpha, weight, budget).apply
 
-    # In two steps: squares of very large or small targets are out of range.
-    largest = np.abs(targets).max(axis=0)
-    largest[largest == 0] = 1.0
-    targets = targets / largest
-    size = np.linalg.norm(targets, axis=0)
-    size[size == 0] = 1.0
-    with progress_bar("conjugate gradients", -math.log10(tol), show) as advance:
-        watch = Watch(advance, tol)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rntk import RNTKRidge
+    >>> from rntk.learners import ConjugateGradients
+    >>> X = np.random.default_rng(0).standard_normal((60, 8))
+    >>> model = RNTKRidge(alpha=0.1, solver=ConjugateGradients(n_landmarks=10), random_state=0).fit(X, X[:, 0])
+    >>> model.residual_ < 1e-8
+    True
+    """
+
+    tol: float = 1e-8
+    max_iter: int = 1000
+    n_landmarks: int = 500
+    memory: int | float | str = "1GB"
+
+    def __post_init__(self) -> None:
+        tol = self.tol
+        if isinstance(tol, bool) or not isinstance(tol, numbers.Real) or not 0 < float(tol) < 1:
+            raise ValueError(f"tol must be a number between 0 and 1, not {tol!r}")
+        check_count("max_iter", self.max_iter, 1)
+        check_count("n_landmarks", self.n_landmarks, 0)
+        parse_bytes(self.memory)
+
+    def solve(
+        self,
+        kernel: Any,
+        X: SequenceBatch,
+        targets: Array,
+        alpha: Array,
+        root: Array | None = None,
+        random_state: Any = None,
+        cache: Any = None,
+    ) -> Solution:
+        """Solve (W K W + α_c I) a_c = y_c for every target c, with K = kernel(X).
+
+        Parameters
+        ----------
+        kernel : object
+            Any kernel. Threads and progress are what it says.
+        X : SequenceBatch
+            n sequences.
+        targets : ndarray of shape (n, targets)
+            The right-hand sides.
+        alpha : ndarray of shape (targets,)
+            Positive.
+        root : ndarray of shape (n,) or None
+            The diagonal of W; None for ones.
+        random_state : int, RandomState or None
+            For the landmarks.
+        cache : path or None
+            Folder where the matrix is kept, or shall be.
+
+        Warns
+        -----
+        ConvergenceWarning
+            `tol` was not reached; with the residual that was.
+        """
+        budget, count = parse_bytes(self.memory), min(self.n_landmarks, len(X))
+        if not (alpha > 0).all():
+            raise ValueError(
+                f'ConjugateGradients need alpha above zero, not {alpha.min():g}; solver="direct" interpolates'
+            )
+        working, show = quiet(kernel), progress_of(kernel)
+        free = budget - _reserved(targets, count, budget)
+        if cache is None:
+            K = gram.stream(working, X, memory=free)
+        else:
+            K = stored_gram(cache, working, X, free, show)
+        invert = None
+        if count:
+            at = choose_landmarks(working, X, count, "uniform", check_random_state(random_state), budget)
+            invert = Preconditioner(PreparedSequences(working, X.take(at)), X, alpha, root, budget).apply
+
+        # In two steps: squares of very large or small targets are out of range.
+        largest = np.abs(targets).max(axis=0)
+        largest[largest == 0] = 1.0
+        targets = targets / largest
+        size = np.linalg.norm(targets, axis=0)
+        size[size == 0] = 1.0
+        scale = 1.0 if root is None else root[:, None]
 
         def apply(columns: Array) -> Array:
-            scale = 1.0 if weight is None else weight[:, None]
-            return np.asarray(scale * K._times(scale * columns, watch.use) + alpha * columns)
+            return np.asarray(scale * (K @ (scale * columns)) + alpha * columns)
 
-        dual, residual = _iterate(apply, invert, targets / size, tol, max_iter, watch)
-    if not residual <= tol:
-        warnings.warn(
-            f"conjugate gradients stopped after {watch.iterations} iterations (max_iter={max_iter}) with a relative "
-            f"residual of {residual:.1e}, above tol={tol:.1e}. More n_landmarks (now {count}) or a larger alpha make "
-            "it converge faster; a larger max_iter or tol lets it finish",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    return Solution(dual * size * largest, watch.iterations, residual)
-
-
-def _kept(kernel: Any, X: SequenceBatch, cache: Any, memory: int, show: bool | None) -> gram.GramMatrix:
-    """The matrix in a store, which may be there already."""
-    try:
-        return gram.compute(kernel, X, out=cache, memory=memory, progress=show)
-    except gram.GramStoreError as error:
-        text = str(error).partition(". Give another name")[0].partition("; overwrite=True")[0]
-        raise gram.GramStoreError(
-            f"cache={str(cache)!r} can't be used: {text}. Give another name, or delete it"
-        ) from None
-
-
-def check_tolerance(tol: Any) -> float:
-    """`tol` as a number between 0 and 1."""
-    if isinstance(tol, bool) or not isinstance(tol, numbers.Real) or not 0 < float(tol) < 1:
-        raise ValueError(f"tol must be a number between 0 and 1, not {tol!r}")
-    return float(tol)
+        with progress_bar("conjugate gradients", -math.log10(self.tol), show) as advance:
+            watch = Watch(advance, self.tol)
+            dual, residual = _iterate(apply, invert, targets / size, self.tol, self.max_iter, watch)
+        if not residual <= self.tol:
+            warnings.warn(
+                f"conjugate gradients stopped after {watch.iterations} iterations (max_iter={self.max_iter}) with a "
+                f"relative residual of {residual:.1e}, above tol={self.tol:.1e}. More n_landmarks (now {count}) or a "
+                "larger alpha make it converge faster; a larger max_iter or tol lets it finish",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return Solution(dual * size * largest, watch.iterations, residual)
 
 
 def _reserved(targets: Array, landmarks: int, memory: int) -> int:
@@ -165,24 +198,19 @@ def _reserved(targets: Array, landmarks: int, memory: int) -> int:
 
 
 class Watch:
-    """Counts iterations and feeds the progress bar: digits gained, and how much of the matrix was used again."""
+    """Counts iterations and feeds the progress bar: digits gained."""
 
     def __init__(self, advance: Callable[..., None], tol: float) -> None:
         self._advance = advance
         self._wanted = -math.log10(tol)
-        self._digits = self._used = 0.0
+        self._digits = 0.0
         self.iterations = 0
-
-    def use(self, share: float) -> None:
-        """A share of the matrix was used."""
-        self._used = (self._used + share) % 1.0
-        self._advance(0.0, f"iteration {self.iterations + 1}, {self._used:.0%} of the matrix")
 
     def see(self, residual: Array) -> None:
         """The iteration has come to this residual, of targets of unit length."""
         size = float(np.linalg.norm(residual, axis=0).max())
         digits = min(-math.log10(size), self._wanted) if size > 0 else self._wanted
-        self._advance(max(digits - self._digits, 0.0))
+        self._advance(max(digits - self._digits, 0.0), f"iteration {self.iterations + 1}")
         self._digits = max(digits, self._digits)
 
     def count(self, _: Any) -> None:
@@ -229,20 +257,19 @@ def _iterate(apply: Any, invert: Any, targets: Array, tol: float, max_iter: int,
 
 
 class Preconditioner:
-    """M of `solve_conjugate`, for every ridge in `alpha`."""
+    """M of `ConjugateGradients`, for every ridge in `alpha`."""
 
     def __init__(
-        self, kernel: Any, X: SequenceBatch, Z: SequenceBatch, alpha: Array, weight: Array | None, memory: int
+        self, landmarks: PreparedSequences, X: SequenceBatch, alpha: Array, root: Array | None, memory: int
     ) -> None:
-        noise = default_tolerance(precision_of(kernel, X))
-        components = map_of(kernel, Z, noise, noise).components
+        components = map_of(landmarks).components
         if not len(components):  # a kernel of zeros needs none
             self.U, self.shrink = np.empty((len(X), 0)), np.empty((0, len(alpha)))
             return
-        taken = 8 * len(X) * len(Z) + reserve(len(Z), memory)
-        U = features(kernel, X, Z, components, memory, reserved=taken)
-        if weight is not None:
-            U *= weight[:, None]
+        taken = 8 * len(X) * len(landmarks) + reserve(len(landmarks), memory)
+        U = features(landmarks, X, components, memory, reserved=taken)
+        if root is not None:
+            U *= root[:, None]
         value, vector = linalg.eigh(U.T @ U)
         kept = value > default_tolerance(np.dtype(np.float64)) * value[-1]
         value, turn = value[kept], vector[:, kept] / np.sqrt(value[kept])
