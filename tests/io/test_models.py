@@ -33,11 +33,11 @@ from sklearn.pipeline import make_pipeline
 from rntk import (
     NTK,
     RNTK,
+    RNTKSVC,
     RNTKClassifier,
-    RNTKClassifierCV,
-    RNTKGaussianProcess,
+    RNTKGaussianProcessRegressor,
     RNTKRegressor,
-    RNTKRegressorCV,
+    RNTKRidge,
 )
 from rntk.activations import HermiteActivation, leaky_relu, tanh
 from rntk.io.models import ModelFileError, load, save
@@ -59,21 +59,29 @@ TARGETS = RANDOM.standard_normal(N)
 
 #: Every learner, with kernels, labels and targets of every kind: (learner, sequences, labels).
 MODELS = {
-    "SVM, two classes": (RNTKClassifier(C=0.5), RAGGED, BITS),
-    "SVM, five classes": (RNTKClassifier(RNTK(leaky_relu(1 / 3), readout="mean"), C=10.0), RAGGED, WORDS),
-    "SVM, weights": (RNTKClassifier(NTK(depth=2), class_weight={0: 1.0, 1: 2.5}), EQUAL, BITS),
-    "SVM, balanced": (RNTKClassifier(RBF(2.0) + DotProduct(), class_weight="balanced"), EQUAL, WORDS.astype(object)),
-    "ridge": (RNTKRegressor(RNTK("tanh", sigma_w=[1.2, 0.9], depth=2), alpha=0.1), RAGGED, TARGETS),
-    "ridge, targets": (RNTKRegressor(alpha=[0.1, 1.0]), RAGGED, np.stack([TARGETS, TARGETS**2], axis=1)),
-    "process": (RNTKGaussianProcess(RNTK() + WhiteKernel(), normalize_y=True, random_state=3), RAGGED, TARGETS),
-    "process, nngp": (RNTKGaussianProcess(RNTK("erf"), prior="nngp", optimizer=None, noise=0.1), RAGGED, TARGETS),
-    "process, vectors": (RNTKGaussianProcess(RBF(np.ones(6)) * ConstantKernel() ** 2), EQUAL, TARGETS),
-    "fast classifier": (RNTKClassifierCV(n_jobs=1), RAGGED, WORDS),
-    "fast classifier, two": (RNTKClassifierCV(family="ntk"), EQUAL, BITS.astype(bool)),
-    "fast regressor": (RNTKRegressorCV(family="rbf", n_members=3), EQUAL, TARGETS),
-    "fast regressor, targets": (RNTKRegressorCV(family="polynomial"), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
-    "paper classifier": (RNTKClassifierCV("paper", "rbf", random_state=1), EQUAL, WORDS),
-    "paper regressor": (RNTKRegressorCV("paper", "rbf"), EQUAL, TARGETS),
+    "SVM, two classes": (RNTKSVC(C=0.5), RAGGED, BITS),
+    "SVM, five classes": (RNTKSVC(RNTK(leaky_relu(1 / 3), readout="mean"), C=10.0), RAGGED, WORDS),
+    "SVM, weights": (RNTKSVC(NTK(depth=2), class_weight={0: 1.0, 1: 2.5}), EQUAL, BITS),
+    "SVM, balanced": (RNTKSVC(RBF(2.0) + DotProduct(), class_weight="balanced"), EQUAL, WORDS.astype(object)),
+    "ridge": (RNTKRidge(RNTK("tanh", sigma_w=[1.2, 0.9], depth=2), alpha=0.1), RAGGED, TARGETS),
+    "ridge, targets": (RNTKRidge(alpha=[0.1, 1.0]), RAGGED, np.stack([TARGETS, TARGETS**2], axis=1)),
+    "process": (
+        RNTKGaussianProcessRegressor(RNTK() + WhiteKernel(), normalize_y=True, random_state=3),
+        RAGGED,
+        TARGETS,
+    ),
+    "process, nngp": (
+        RNTKGaussianProcessRegressor(RNTK("erf"), prior="nngp", optimizer=None, noise=0.1),
+        RAGGED,
+        TARGETS,
+    ),
+    "process, vectors": (RNTKGaussianProcessRegressor(RBF(np.ones(6)) * ConstantKernel() ** 2), EQUAL, TARGETS),
+    "fast classifier": (RNTKClassifier(n_jobs=1), RAGGED, WORDS),
+    "fast classifier, two": (RNTKClassifier(family="ntk"), EQUAL, BITS.astype(bool)),
+    "fast regressor": (RNTKRegressor(family="rbf", n_members=3), EQUAL, TARGETS),
+    "fast regressor, targets": (RNTKRegressor(family="polynomial"), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
+    "paper classifier": (RNTKClassifier("paper", "rbf", random_state=1), EQUAL, WORDS),
+    "paper regressor": (RNTKRegressor("paper", "rbf"), EQUAL, TARGETS),
 }
 
 
@@ -133,7 +141,7 @@ def test_predictions_are_identical(name, fitted, files):
     if hasattr(model, "decision_function"):
         assert_identical(copy.decision_function(new), model.decision_function(new))
         assert_identical(copy.classes_, model.classes_)
-    if isinstance(model, RNTKGaussianProcess):
+    if isinstance(model, RNTKGaussianProcessRegressor):
         for options in ({"return_std": True}, {"return_cov": True}, {"return_std": True, "include_noise": True}):
             for a, b in zip(copy.predict(new, **options), model.predict(new, **options), strict=True):
                 assert_identical(a, b)
@@ -153,7 +161,7 @@ def test_everything_comes_back(name, fitted, files, tmp_path):
     assert repr(copy) == repr(model)
     for a, b in zip(getattr(copy, "members_", []), getattr(model, "members_", []), strict=True):
         assert (a.view, a.kernel, a.ridge) == (b.view, b.kernel, b.ridge)
-    if isinstance(model, RNTKGaussianProcess):
+    if isinstance(model, RNTKGaussianProcessRegressor):
         # LAPACK takes another way, and rounds differently, through a matrix in another order.
         assert copy.L_.flags.f_contiguous == model.L_.flags.f_contiguous
     save(copy, tmp_path / "again.rntk")
@@ -185,7 +193,7 @@ def test_another_process_predicts_the_same(fitted, files):
 def test_zero_weights_are_remembered(tmp_path):
     """Support vectors are counted among all sequences, and among those that weigh; both numbers are kept."""
     weight = np.where(np.arange(N) < 4, 0.0, 1.0)
-    model = RNTKClassifier().fit(RAGGED, BITS, weight)
+    model = RNTKSVC().fit(RAGGED, BITS, weight)
     save(model, tmp_path / "m.rntk")
     copy = load(tmp_path / "m.rntk")
     assert_identical(copy.support_, model.support_)
@@ -213,11 +221,11 @@ def test_the_file_is_a_plain_zip_without_dates(files):
             assert hashlib.sha256(content).hexdigest() == digest
             np.load(io.BytesIO(content), allow_pickle=False)
     assert (document["format"], document["format_version"]) == ("rntk model", 1)
-    assert document["learner"]["class"] == "RNTKRegressor"
+    assert document["learner"]["class"] == "RNTKRidge"
 
 
 def test_the_cache_folder_stays_at_home(tmp_path):
-    model = RNTKRegressorCV(family="rbf", cache=tmp_path / "grams").fit(EQUAL, TARGETS)
+    model = RNTKRegressor(family="rbf", cache=tmp_path / "grams").fit(EQUAL, TARGETS)
     save(model, tmp_path / "m.rntk")
     assert b"grams" not in (tmp_path / "m.rntk").read_bytes()
     assert load(tmp_path / "m.rntk").cache is None
@@ -324,23 +332,23 @@ class OwnKernel(RNTK):
     pass
 
 
-class OwnLearner(RNTKRegressor):
+class OwnLearner(RNTKRidge):
     pass
 
 
 @pytest.mark.parametrize(
     ("learner", "words"),
     [
-        (RNTKRegressor(dot), ["Python function", "dot", "pickle"]),
-        (RNTKRegressor(RNTK(square)), ["activation", "square", "Python function"]),
-        (RNTKRegressor(RNTK(HermiteActivation("tanh", square))), ["activation", "Python function"]),
-        (RNTKRegressor(RNTK(HermiteActivation("tanh", np.tanh))), ["activation", "Python function"]),  # no derivative
-        (RNTKRegressor(RNTK(np.tanh)), ["activation", "Python function"]),
-        (RNTKRegressor(OwnKernel()), ["OwnKernel", "RNTK"]),
-        (RNTKRegressor(RNTK() + ExpSineSquared()), ["ExpSineSquared"]),
-        (OwnLearner(), ["OwnLearner", "RNTKRegressor"]),
-        (make_pipeline(RNTKRegressor()), ["Pipeline"]),
-        (RNTKGaussianProcess(random_state=np.random.RandomState(0)), ["random_state", "set_params"]),
+        (RNTKRidge(dot), ["Python function", "dot", "pickle"]),
+        (RNTKRidge(RNTK(square)), ["activation", "square", "Python function"]),
+        (RNTKRidge(RNTK(HermiteActivation("tanh", square))), ["activation", "Python function"]),
+        (RNTKRidge(RNTK(HermiteActivation("tanh", np.tanh))), ["activation", "Python function"]),  # no derivative
+        (RNTKRidge(RNTK(np.tanh)), ["activation", "Python function"]),
+        (RNTKRidge(OwnKernel()), ["OwnKernel", "RNTK"]),
+        (RNTKRidge(RNTK() + ExpSineSquared()), ["ExpSineSquared"]),
+        (OwnLearner(), ["OwnLearner", "RNTKRidge"]),
+        (make_pipeline(RNTKRidge()), ["Pipeline"]),
+        (RNTKGaussianProcessRegressor(random_state=np.random.RandomState(0)), ["random_state", "set_params"]),
     ],
     ids=lambda value: None if isinstance(value, list) else repr(value)[:40],
 )
@@ -356,18 +364,18 @@ def test_what_cannot_be_described_is_refused(learner, words, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "learner", [RNTKClassifier(), RNTKRegressor(), RNTKGaussianProcess(), RNTKClassifierCV(), RNTKRegressorCV()]
+    "learner", [RNTKSVC(), RNTKRidge(), RNTKGaussianProcessRegressor(), RNTKClassifier(), RNTKRegressor()]
 )
 def test_unfitted_learners_are_refused(learner, tmp_path):
     with pytest.raises(NotFittedError, match=f"{type(learner).__name__} is not fitted"):
         save(learner, tmp_path / "m.rntk")
     with pytest.raises(ValueError, match="one class"):
-        clone(RNTKClassifier()).fit(RAGGED, np.zeros(N))
+        clone(RNTKSVC()).fit(RAGGED, np.zeros(N))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_fit_that_failed_is_not_saved(tmp_path):
-    model = RNTKClassifier("no kernel")
+    model = RNTKSVC("no kernel")
     with pytest.raises(ValueError, match="kernel"):
         model.fit(RAGGED, BITS)
     with pytest.raises(NotFittedError):
@@ -375,7 +383,7 @@ def test_a_fit_that_failed_is_not_saved(tmp_path):
 
 
 def test_what_load_would_refuse_is_not_written(tmp_path):
-    model = RNTKGaussianProcess(optimizer=None).fit(RAGGED, TARGETS).set_params(prior="flat")
+    model = RNTKGaussianProcessRegressor(optimizer=None).fit(RAGGED, TARGETS).set_params(prior="flat")
     with pytest.raises(ModelFileError, match=r"cannot be saved.*flat"):
         save(model, tmp_path / "m.rntk")
     assert not list(tmp_path.iterdir())
@@ -407,7 +415,7 @@ def test_saving_is_all_or_nothing(fitted, tmp_path, monkeypatch):
         assert path.read_text() == "the old one"
         assert [each.name for each in tmp_path.iterdir()] == ["m.rntk"]
     save(model, path)
-    assert type(load(path)) is RNTKRegressor
+    assert type(load(path)) is RNTKRidge
     assert [each.name for each in tmp_path.iterdir()] == ["m.rntk"]
 
 
@@ -416,7 +424,7 @@ def test_a_link_stays_a_link(fitted, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real.rntk")
     save(model, tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
-    assert type(load(tmp_path / "real.rntk")) is RNTKRegressor
+    assert type(load(tmp_path / "real.rntk")) is RNTKRidge
 
 
 # What load refuses ------------------------------------------------------------------------------------------
@@ -463,7 +471,7 @@ def assert_refused(path, *words: str) -> None:
 def test_forging_itself_works(files, tmp_path):
     """Otherwise the refusals below would prove nothing."""
     path = put_together(tmp_path / "m.rntk", *take_apart(files("ridge")))
-    assert type(load(path)) is RNTKRegressor
+    assert type(load(path)) is RNTKRidge
 
 
 def test_foreign_files(tmp_path):
@@ -629,8 +637,8 @@ def change(document: dict, where: str, value) -> dict:
     [
         ("ridge", "class", "os.system", "os.system"),
         ("ridge", "class", "Pipeline", "one of"),
-        ("ridge", "class", ["RNTKRegressor"], "class"),
-        ("ridge", "class", "RNTKClassifier", "alpha"),
+        ("ridge", "class", ["RNTKRidge"], "class"),
+        ("ridge", "class", "RNTKSVC", "alpha"),
         ("ridge", "parameters.evil", 1, "evil"),
         ("ridge", "parameters.alpha", {"float": "1e999"}, "no value"),
         ("ridge", "parameters.alpha", {"object": "os.system"}, "no value"),
@@ -675,7 +683,7 @@ def change(document: dict, where: str, value) -> dict:
         ("fast classifier", "fitted.members_.0.ridge", -1.0, "ridge"),
         ("fast classifier", "fitted.best_index_", 10**6, "best_index_"),
         ("fast regressor", "fitted.best_params_", [], "best_params_"),
-        ("paper classifier", "fitted.best_estimator_.class", "RNTKRegressor", "class"),
+        ("paper classifier", "fitted.best_estimator_.class", "RNTKRidge", "class"),
         ("paper classifier", "fitted.view.name", "scaled", "mean"),
     ],
 )
@@ -812,7 +820,7 @@ def test_searches_whose_members_see_a_clock_come_back(tmp_path):
     X = 0.3 * rng.standard_normal((24, 20))
     y = np.arange(24) % 2
     X[np.arange(24), np.where(y == 1, 4, 15)] += 3.0  # only the time tells the classes apart
-    model = RNTKClassifierCV(n_jobs=1).fit(X, y)
+    model = RNTKClassifier(n_jobs=1).fit(X, y)
     assert any(member.view.clock > 0 for member in model.members_)
     save(model, tmp_path / "clock.rntk")
     assert_identical(load(tmp_path / "clock.rntk").decision_function(X), model.decision_function(X))

@@ -54,7 +54,8 @@ class _Ridge(KernelLearner):
 
     def _values(self, X: Any) -> Array:
         """Values at the sequences in `X`, with as many columns as the dual coefficients."""
-        return np.asarray(self._training().in_blocks(self._read_new(X), lambda _, K: K @ self.dual_coef_))
+        new = self._read_new(X)
+        return np.asarray(self._training().in_blocks(new, lambda _, K: K @ self.dual_coef_))
 
 
 class RNTKRidge(RegressorMixin, _Ridge):  # type: ignore[misc]

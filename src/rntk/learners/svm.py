@@ -96,6 +96,7 @@ class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
 
     def _compare(self, X: Any) -> Array:
         """(n, pairs of classes): positive for the first class of a pair; of two classes, for the second."""
+        new = self._read_new(X)
         ends = np.cumsum(self.n_support_)
         classes = [slice(end - count, end) for end, count in zip(ends, self.n_support_, strict=True)]
 
@@ -106,7 +107,7 @@ class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
                 [terms[i][:, j - 1] + terms[j][:, i] for i, j in combinations(range(len(classes)), 2)], axis=1
             )
 
-        return np.asarray(self._training().in_blocks(self._read_new(X), compare) + self.intercept_)
+        return np.asarray(self._training().in_blocks(new, compare) + self.intercept_)
 
     def decision_function(self, X: Any) -> Array:
         """(n,) for two classes, positive for the second; else (n, classes): votes, and among equals the margins."""

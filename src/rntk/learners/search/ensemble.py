@@ -257,7 +257,8 @@ class RNTKClassifier(ClassifierMixin, _Ensemble):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Labels of the sequences in `X`."""
-        return np.asarray(self.classes_[self._mean_values(X).argmax(axis=1)])
+        scores = self._mean_values(X)
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
 
 
 class RNTKRegressor(RegressorMixin, _Ensemble):  # type: ignore[misc]
