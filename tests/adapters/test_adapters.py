@@ -229,7 +229,7 @@ def test_sktime_refusals(sktime, panel):
         sktime.RNTKPairwise("rbf")(panel)
     with pytest.raises(ValueError, match="compares vectors of one length"):
         sktime.RNTKPairwise(NTK())(panel)
-    with pytest.raises(ValueError, match='readout="sequence" has no single value per pair'):
+    with pytest.raises(ValueError, match="has no single value per pair of sequences"):
         sktime.RNTKPairwise(RNTK(readout="sequence"))(panel)
 
 

@@ -70,18 +70,11 @@ MODELS = {
         RAGGED,
         TARGETS,
     ),
-    "process, nngp": (
-        RNTKGaussianProcessRegressor(RNTK("erf"), prior="nngp", optimizer=None, noise=0.1),
-        RAGGED,
-        TARGETS,
-    ),
     "process, vectors": (RNTKGaussianProcessRegressor(RBF(np.ones(6)) * ConstantKernel() ** 2), EQUAL, TARGETS),
     "fast classifier": (RNTKClassifier(n_jobs=1), RAGGED, WORDS),
-    "fast classifier, two": (RNTKClassifier(family="ntk"), EQUAL, BITS.astype(bool)),
-    "fast regressor": (RNTKRegressor(family="rbf", n_members=3), EQUAL, TARGETS),
-    "fast regressor, targets": (RNTKRegressor(family="polynomial"), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
-    "paper classifier": (RNTKClassifier("paper", "rbf", random_state=1), EQUAL, WORDS),
-    "paper regressor": (RNTKRegressor("paper", "rbf"), EQUAL, TARGETS),
+    "fast classifier, two": (RNTKClassifier(n_jobs=1, start=NTK()), EQUAL, BITS.astype(bool)),
+    "fast regressor": (RNTKRegressor(n_members=3), EQUAL, TARGETS),
+    "fast regressor, targets": (RNTKRegressor(max_length=4), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
 }
 
 
@@ -153,11 +146,7 @@ def test_everything_comes_back(name, fitted, files, tmp_path):
     """Same parameters, same attributes, and the copy saves to the same bytes."""
     model, _ = fitted(name)
     copy = load(files(name))
-    assert vars(copy).keys() == vars(model).keys()
-    if hasattr(model, "svc_"):
-        assert vars(copy.svc_).keys() == vars(model.svc_).keys()
-        for key, value in vars(model.svc_).items():
-            np.testing.assert_array_equal(getattr(copy.svc_, key), value)
+    assert vars(copy).keys() == model.__getstate__().keys() - {"_sklearn_version"}
     assert repr(copy) == repr(model)
     for a, b in zip(getattr(copy, "members_", []), getattr(model, "members_", []), strict=True):
         assert (a.view, a.kernel, a.ridge) == (b.view, b.kernel, b.ridge)
@@ -191,7 +180,7 @@ def test_another_process_predicts_the_same(fitted, files):
 
 
 def test_zero_weights_are_remembered(tmp_path):
-    """Support vectors are counted among all sequences, and among those that weigh; both numbers are kept."""
+    """Support vectors are counted among all sequences."""
     weight = np.where(np.arange(N) < 4, 0.0, 1.0)
     model = RNTKSVC().fit(RAGGED, BITS, weight)
     save(model, tmp_path / "m.rntk")
@@ -199,15 +188,6 @@ def test_zero_weights_are_remembered(tmp_path):
     assert_identical(copy.support_, model.support_)
     assert copy.support_.min() >= 4
     assert_identical(copy.decision_function(RAGGED), model.decision_function(RAGGED))
-
-
-def test_members_share_their_sequences(files):
-    """Eight members look through a few views: their sequences are in the file once per view."""
-    with zipfile.ZipFile(files("fast classifier")) as archive:
-        names = archive.namelist()
-    model = load(files("fast classifier"))
-    views = {member.view for member in model.members_}
-    assert sum(name.startswith("sequences-values") for name in names) == len(views) < len(model.members_)
 
 
 def test_the_file_is_a_plain_zip_without_dates(files):
@@ -225,7 +205,7 @@ def test_the_file_is_a_plain_zip_without_dates(files):
 
 
 def test_the_cache_folder_stays_at_home(tmp_path):
-    model = RNTKRegressor(family="rbf", cache=tmp_path / "grams").fit(EQUAL, TARGETS)
+    model = RNTKRegressor(cache=tmp_path / "grams").fit(EQUAL, TARGETS)
     save(model, tmp_path / "m.rntk")
     assert b"grams" not in (tmp_path / "m.rntk").read_bytes()
     assert load(tmp_path / "m.rntk").cache is None
@@ -383,8 +363,9 @@ def test_a_fit_that_failed_is_not_saved(tmp_path):
 
 
 def test_what_load_would_refuse_is_not_written(tmp_path):
-    model = RNTKGaussianProcessRegressor(optimizer=None).fit(RAGGED, TARGETS).set_params(prior="flat")
-    with pytest.raises(ModelFileError, match=r"cannot be saved.*flat"):
+    model = RNTKGaussianProcessRegressor(optimizer=None).fit(RAGGED, TARGETS)
+    model.noise_ = -1.0
+    with pytest.raises(ModelFileError, match=r"cannot be saved.*noise_"):
         save(model, tmp_path / "m.rntk")
     assert not list(tmp_path.iterdir())
 
@@ -658,16 +639,11 @@ def change(document: dict, where: str, value) -> dict:
         ("ridge", "fitted.n_channels_in_", True, "n_channels_in_"),
         ("ridge", "fitted.dual_coef_", "nowhere", "dual_coef_"),
         ("ridge", "fitted.several_targets", True, "shape"),
-        ("SVM, two classes", "fitted.n_training_", 5, "support"),
-        ("SVM, two classes", "fitted.n_training_", 10**15, "n_training_"),
-        ("SVM, two classes", "fitted.svc.fit_status", 2, "fit_status"),
         ("SVM, five classes", "fitted.classes_.words", ["b", "a", "c", "d", "e"], "ascending"),
         ("SVM, five classes", "fitted.classes_.words", ["a", "b", "c", "d"], "shape"),
         ("SVM, five classes", "fitted.classes_.words", ["a", "b", "c", "d", "\ud800"], "text"),
         ("SVM, five classes", "fitted.classes_.width", 10**9, "width"),
         ("SVM, balanced", "fitted.n_features_in_", None, "n_features_in_"),
-        ("process", "parameters.prior", "nngp", "prior"),
-        ("process", "parameters.prior", "none", "prior"),
         ("process", "fitted.noise_", -1.0, "noise_"),
         ("process", "fitted.noise_", 10**400, "noise_"),
         ("process", "fitted.kernel_.parts", [], "parts"),
@@ -683,8 +659,6 @@ def change(document: dict, where: str, value) -> dict:
         ("fast classifier", "fitted.members_.0.ridge", -1.0, "ridge"),
         ("fast classifier", "fitted.best_index_", 10**6, "best_index_"),
         ("fast regressor", "fitted.best_params_", [], "best_params_"),
-        ("paper classifier", "fitted.best_estimator_.class", "RNTKRidge", "class"),
-        ("paper classifier", "fitted.view.name", "scaled", "mean"),
     ],
 )
 def test_descriptions_of_no_model(name, where, value, word, files, tmp_path):
@@ -727,15 +701,11 @@ def set_first(value):
         ("ridge", "sequences-offsets", set_first(-1), "offsets"),
         ("ridge", "sequences-offsets", lambda a: a[::-1], "offsets"),
         ("ridge", "sequences-offsets", lambda a: a[:0], "offsets"),
-        # libsvm would follow these out of its memory.
-        ("SVM, five classes", "svc-support", set_first(-1), "support"),
-        ("SVM, five classes", "svc-support", set_first(N), "support"),
-        ("SVM, five classes", "svc-support", lambda a: np.repeat(a[:1], len(a)), "support"),
-        ("SVM, five classes", "svc-n-support", set_first(2**31 - 1), "n_support"),
-        ("SVM, five classes", "svc-n-support", set_first(-5), "n_support"),
-        ("SVM, five classes", "svc-n-support", lambda a: a[:-1], "shape"),
-        ("SVM, five classes", "svc-dual", lambda a: a[:-1], "shape"),
-        ("SVM, five classes", "svc-intercept", lambda a: a[:-1], "shape"),
+        ("SVM, five classes", "n-support", set_first(2**31 - 1), "n_support"),
+        ("SVM, five classes", "n-support", set_first(-5), "n_support"),
+        ("SVM, five classes", "n-support", lambda a: a[:-1], "shape"),
+        ("SVM, five classes", "dual", lambda a: a[:-1], "shape"),
+        ("SVM, five classes", "intercept", lambda a: a[:-1], "shape"),
         ("SVM, two classes", "classes", lambda a: a[::-1], "ascending"),
         ("SVM, two classes", "classes", lambda a: a[:1], "classes"),
         ("process", "cholesky", set_first(0.0), "Cholesky"),

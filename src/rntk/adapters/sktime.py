@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.gaussian_process.kernels import Kernel
 
 from ..kernels import NTK, RNTK
-from ..kernels.pairwise import Pairwise, of
+from ..kernels.pairwise import of
+from ..learners.base import as_kernel
 from ..sequences import as_batch
 from . import not_installed
 
@@ -64,14 +64,6 @@ class RNTKPairwise(BasePairwiseTransformerPanel):  # type: ignore[misc]
         self.kernel = kernel
         super().__init__()
 
-    def _pairwise(self) -> Pairwise:
-        kernel = RNTK() if self.kernel is None else self.kernel
-        if isinstance(kernel, Kernel) or callable(kernel):
-            return of(kernel)
-        raise ValueError(
-            f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"
-        )
-
     def transform(self, X: Any, X2: Any = None) -> Array:
         """(n, m) values of the kernel between the sequences of the panels `X` and `X2`, which is `X` if not passed."""
         # The base class says 'no X2' by passing X twice, but converts a given X2 first: to a copy, for most types.
@@ -79,11 +71,11 @@ class RNTKPairwise(BasePairwiseTransformerPanel):  # type: ignore[misc]
 
     def _transform(self, X: Any, X2: Any = None) -> Array:
         right = None if X2 is None or X2 is X else as_batch(X2, name="X2")
-        return np.asarray(self._pairwise().gram(as_batch(X), right), dtype=np.float64)
+        return np.asarray(of(as_kernel(self.kernel)).gram(as_batch(X), right), dtype=np.float64)
 
     def transform_diag(self, X: Any) -> Array:
         """(n,) values of the kernel of every sequence with itself, the diagonal of `transform(X)`."""
-        batch, kernel = as_batch(self._pairwise_panel_x_check(X)), self._pairwise()
+        batch, kernel = as_batch(self._pairwise_panel_x_check(X)), of(as_kernel(self.kernel))
         kernel.plan(batch)
         return np.asarray(kernel.diagonal(kernel.prepare(batch)), dtype=np.float64)
 

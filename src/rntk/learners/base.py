@@ -57,23 +57,6 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
     def _fitted_kernels(self) -> list[Any]:
         return [self.kernel_]
 
-    def _make_kernel(self) -> Any:
-        kernel = self.kernel
-        if kernel is None:
-            return RNTK()
-        if isinstance(kernel, Kernel):
-            if pairwise.of(kernel).per_step:
-                raise ValueError(
-                    f'{kernel} has no single value per pair of sequences; take readout="last" or "mean" instead of '
-                    'readout="sequence"'
-                )
-            return clone(kernel)
-        if callable(kernel) and not isinstance(kernel, type):
-            return kernel
-        raise ValueError(
-            f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"
-        )
-
     # -- what new sequences are compared with: prepared on first use, never pickled or saved -----------------------
 
     def _keep(self, sequences: SequenceBatch) -> None:
@@ -136,6 +119,24 @@ class PreparedSequences:
             self._side = self.pairwise.prepare(self.sequences)
         side = self.pairwise.prepare(new)
         return side, self.pairwise.pairs(side, self._side)
+
+
+def as_kernel(kernel: Any) -> Any:
+    """What a user calls a kernel, as one that may be changed: `RNTK()` for None, copies of kernels, functions."""
+    if kernel is None:
+        return RNTK()
+    if isinstance(kernel, Kernel):
+        if pairwise.of(kernel).per_step:
+            raise ValueError(
+                f'{kernel} has no single value per pair of sequences; take readout="last" or "mean" instead of '
+                'readout="sequence"'
+            )
+        return clone(kernel)
+    if callable(kernel) and not isinstance(kernel, type):
+        return kernel
+    raise ValueError(
+        f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"
+    )
 
 
 def gram(kernel: Any, X: SequenceBatch, cache: Any = None) -> Array:

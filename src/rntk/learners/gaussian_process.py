@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from ..errors import ActivationError, KernelOverflowError
 from ..kernels.pairwise import suited
-from .base import KernelLearner, gram
+from .base import KernelLearner, as_kernel, gram
 from .targets import Array, check_targets, check_weights
 
 
@@ -122,7 +122,7 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
             self.y_scale_ = spread if spread > 0 else 1.0
         self.targets_ = (y - self.y_mean_) / self.y_scale_
         self.sequences_ = batch
-        self.kernel_, self.noise_ = self._make_kernel(), float(self.noise)
+        self.kernel_, self.noise_ = as_kernel(self.kernel), float(self.noise)
         if self.optimizer is not None and self._bounds().size:
             self.kernel_, self.noise_ = self._optimize()
         found = self._evidence(self.kernel_, self.noise_, gradient=False)

@@ -20,7 +20,7 @@ from ..errors import check_count
 from ..kernels.pairwise import Pairwise, settings_of, with_settings
 from ..runtime import parse_bytes, progress_bar, say_bytes
 from ..sequences import SequenceBatch
-from .base import BLOCK_BYTES, KernelLearner, PreparedSequences
+from .base import BLOCK_BYTES, KernelLearner, PreparedSequences, as_kernel
 from .targets import Array
 
 Indices = NDArray[np.int64]
@@ -139,7 +139,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelL
         """Choose landmarks among the sequences `X`; `y` is ignored."""
         memory, wanted = self._check_parameters()
         batch = self._read_training(X)
-        self.kernel_ = self._make_kernel()
+        self.kernel_ = as_kernel(self.kernel)
         count = min(int(self.n_landmarks), len(batch))
         count_rows(count, memory, reserve(count, memory))  # refused before the work, not after
         random = check_random_state(self.random_state)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.class_weight import compute_sample_weight
 
 from ..sequences import SequenceBatch
-from .base import KernelLearner, gram
+from .base import KernelLearner, as_kernel, gram
 from .conjugate import ConjugateGradients
 from .targets import Array, check_labels, check_targets, check_weights
 
@@ -38,7 +38,7 @@ class _Ridge(KernelLearner):
         """Dual coefficients (n, targets); sets everything else that is learned."""
         if self.solver != "direct" and not isinstance(self.solver, ConjugateGradients):
             raise ValueError(f'solver must be "direct" or ConjugateGradients(...), not {self.solver!r}')
-        self.kernel_ = self._make_kernel()
+        self.kernel_ = as_kernel(self.kernel)
         alpha = np.broadcast_to(check_ridge(self.alpha), targets.shape[1])
         root = None if weight is None else np.sqrt(weight)
         targets = targets if root is None else targets * root[:, None]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
-from .base import KernelLearner, gram
+from .base import KernelLearner, as_kernel, gram
 from .targets import Array, check_labels, check_weights
 
 
@@ -81,7 +81,7 @@ class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
         y = check_labels(y, len(batch))
         used, weight = check_weights(sample_weight, len(batch))
         batch, y = batch.take(used), check_labels(y[used], len(used))
-        self.kernel_ = self._make_kernel()
+        self.kernel_ = as_kernel(self.kernel)
         machine = SVC(
             kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, max_iter=self.max_iter
         ).fit(gram(self.kernel_, batch), y, weight)
