@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Exponentiation, Kernel, KernelOperator, Product, Sum
 
+from ..engine import Engine, choose_engine
 from ..errors import SequenceError
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel
@@ -71,7 +72,44 @@ def of(kernel: Any) -> Pairwise:
     """A kernel of the library or of scikit-learn, a sum, product or power of them, or a function, as `Pairwise`."""
     if isinstance(kernel, (KernelOperator, Exponentiation)):
         return _Combined(kernel)
-    return _Plain(kernel)
+    return _Network(kernel) if isinstance(kernel, NetworkKernel) else _Plain(kernel)
+
+
+class _Network(Pairwise):
+    """Kernels of this library: sides of an engine."""
+
+    kernel: NetworkKernel
+
+    def __init__(self, kernel: NetworkKernel) -> None:
+        super().__init__(kernel)
+        self._plan = kernel.plan()
+        self._needs: Any = None
+        self._engine: Engine | None = None
+
+    def read(self, X: Any, name: str = "X") -> Any:
+        self._engine, (batch,) = self.kernel.read(X)
+        return batch
+
+    def plan(self, *batches: Any) -> None:
+        self._needs = self.engine.needs(self._plan, *map(self._suited, batches))
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            self._engine = choose_engine(self.kernel.engine, self._plan.network)[0]
+        return self._engine
+
+    def _suited(self, batch: Any) -> Any:
+        return self.kernel.read_batch(suited(self.kernel, batch)) if isinstance(batch, SequenceBatch) else batch
+
+    def prepare(self, batch: Any) -> Any:
+        return self.engine.prepare(self._plan, self._suited(batch), self._needs)
+
+    def pairs(self, a: Any, b: Any = None) -> Any:
+        return getattr(self.engine.pairs(a, b), self._plan.network.kind)
+
+    def diagonal(self, a: Any) -> Any:
+        return self.engine.diagonal(self._plan, a.batch)
 
 
 class _Plain(Pairwise):

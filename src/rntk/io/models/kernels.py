@@ -156,7 +156,7 @@ def _restore_activation(fields: Fields) -> Activation:
 def _check_network(kernel: Any) -> None:
     if not isinstance(kernel.depth, bool) and isinstance(kernel.depth, int | np.integer) and kernel.depth > MOST_LAYERS:
         raise ValueError(f"depth={kernel.depth} is more than {MOST_LAYERS}")
-    kernel._architecture()
+    kernel.network()
     kernel._dtype()
     choose_engine(kernel.engine)
     count_threads(kernel.n_jobs)
