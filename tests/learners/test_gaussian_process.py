@@ -14,14 +14,6 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from rntk import NTK, RNTK, KernelOverflowError, RNTKGaussianProcessRegressor
 
-#: The covariance of untrained networks comes with the parameter `kind` of kernels.
-needs_kind = pytest.mark.skipif("kind" not in RNTK().get_params(), reason="kernels have no parameter kind")
-KINDS = ["ntk", pytest.param("nngp", marks=needs_kind)]
-
-
-def of_kind(kernel, kind):
-    return kernel if kind == "ntk" else clone(kernel).set_params(kind=kind)
-
 
 def ragged(seed, n=12, channels=1, shortest=3, longest=9):
     rng = np.random.default_rng(seed)
@@ -51,7 +43,7 @@ def test_equal_lengths_agree_with_scikit_learn():
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["ntk", "nngp"])
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -65,7 +57,7 @@ def test_equal_lengths_agree_with_scikit_learn():
 def test_evidence_gradients_match_differences(kernel, kind):
     X = ragged(1, channels=2)
     y = np.array([x.sum() for x in X])
-    model = RNTKGaussianProcessRegressor(of_kind(kernel, kind), noise=0.3, optimizer=None).fit(X, y)
+    model = RNTKGaussianProcessRegressor(clone(kernel).set_params(kind=kind), noise=0.3, optimizer=None).fit(X, y)
     theta = model._theta()
     value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
     assert value == pytest.approx(model.log_marginal_likelihood_value_, rel=1e-10)
@@ -103,10 +95,10 @@ def test_the_optimum_is_better_and_flat():
     assert found.kernel.theta is not found.kernel_.theta and found.noise == 1.0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["ntk", "nngp"])
 def test_intervals_cover_what_they_say(kind):
     """Data drawn from the model: 95 % intervals hold 90 to 99 % of 600 new observations."""
-    kernel = of_kind(RNTK(sigma_w=1.2, sigma_b=0.3), kind)
+    kernel = RNTK(sigma_w=1.2, sigma_b=0.3, kind=kind)
     hits = []
     for seed in range(12):
         X = ragged(100 + seed, n=80)
@@ -240,8 +232,15 @@ def test_a_weight_is_a_number_of_observations():
     assert gradient[-1] == pytest.approx(slope / 2e-5, rel=1e-5)
 
 
-@needs_kind
-def test_the_nngp_has_a_diagonal_and_computes_no_gram_matrices_for_it(monkeypatch):
-    X = ragged(11)
-    kernel = RNTK(kind="nngp", sigma_h=0.3)
-    np.testing.assert_allclose(kernel.diag(X), np.diagonal(kernel.nngp(X)), rtol=1e-12)
+@pytest.mark.parametrize("kind", ["ntk", "nngp"])
+def test_deviations_come_from_a_diagonal(kind, monkeypatch):
+    """For the NNGP they once took a Gram matrix of one sequence after another."""
+    X, new = ragged(11), ragged(12, n=5)
+    kernel = RNTK(kind=kind, sigma_h=0.3, sigma_b=0.2)
+    model = RNTKGaussianProcessRegressor(kernel, noise=0.1, optimizer=None).fit(X, [x.sum() for x in X])
+    covariance = model.predict(new, return_cov=True)[1]
+    shapes, real = [], model._training().pairwise.pairs
+    monkeypatch.setattr(model._training().pairwise, "pairs", lambda *sides: shapes.append(real(*sides)) or shapes[-1])
+    _, std = model.predict(new, return_std=True)
+    np.testing.assert_allclose(std**2, np.diagonal(covariance), rtol=1e-9)
+    assert [K.shape for K in shapes] == [(5, 12)]

@@ -114,8 +114,8 @@ class PreparedSequences:
 
     def compare(self, new: SequenceBatch) -> tuple[Any, Array]:
         """New sequences as `pairwise` prepares them, and their kernel values with these."""
-        self.pairwise.plan(self.sequences, new)
         if self._side is None:
+            self.pairwise.plan(self.sequences)  # what is prepared later has at least what these need
             self._side = self.pairwise.prepare(self.sequences)
         side = self.pairwise.prepare(new)
         return side, self.pairwise.pairs(side, self._side)

@@ -155,10 +155,10 @@ class ConjugateGradients:
             K = gram.stream(working, X, memory=free)
         else:
             K = stored_gram(cache, working, X, free, show)
-        invert = None
+        invert: Callable[[Array], Array] = np.copy
         if count:
             at = choose_landmarks(working, X, count, "uniform", check_random_state(random_state), budget)
-            invert = Preconditioner(PreparedSequences(working, X.take(at)), X, alpha, root, budget).apply
+            invert = preconditioner(PreparedSequences(working, X.take(at)), X, alpha, root, budget)
 
         # In two steps: squares of very large or small targets are out of range.
         largest = np.abs(targets).max(axis=0)
@@ -231,9 +231,9 @@ def _iterate(apply: Any, invert: Any, targets: Array, tol: float, max_iter: int,
             (targets.size, targets.size), lambda x: function(x.reshape(shape)).ravel(), dtype=np.float64
         )
 
-    def watched(residual: Array) -> Array:  # conjugate gradients show their residual to the preconditioner only
+    def watched(residual: Array) -> Any:  # conjugate gradients show their residual to the preconditioner only
         watch.see(residual)
-        return residual.copy() if invert is None else np.asarray(invert(residual))
+        return invert(residual)
 
     dual, left = np.zeros(shape), targets
     residual = float(np.linalg.norm(targets, axis=0).max())
@@ -256,30 +256,23 @@ def _iterate(apply: Any, invert: Any, targets: Array, tol: float, max_iter: int,
     return dual, residual
 
 
-class Preconditioner:
-    """M of `ConjugateGradients`, for every ridge in `alpha`."""
-
-    def __init__(
-        self, landmarks: PreparedSequences, X: SequenceBatch, alpha: Array, root: Array | None, memory: int
-    ) -> None:
-        components = map_of(landmarks).components
-        if not len(components):  # a kernel of zeros needs none
-            self.U, self.shrink = np.empty((len(X), 0)), np.empty((0, len(alpha)))
-            return
-        taken = 8 * len(X) * len(landmarks) + reserve(len(landmarks), memory)
-        U = features(landmarks, X, components, memory, reserved=taken)
-        if root is not None:
-            U *= root[:, None]
-        value, vector = linalg.eigh(U.T @ U)
-        kept = value > default_tolerance(np.dtype(np.float64)) * value[-1]
-        value, turn = value[kept], vector[:, kept] / np.sqrt(value[kept])
-        for start in range(0, len(U), 64):  # in place: there is no room for a second matrix of this size
-            rows = U[start : start + 64]
-            rows[:, : len(value)] = rows @ turn
-        self.U = U[:, : len(value)]
-        #: (rank, targets), what M takes away along U.
-        self.shrink = 1 - (value[:1, None] + alpha) / (value[:, None] + alpha)
-
-    def apply(self, columns: Array) -> Array:
-        """M @ columns."""
-        return np.asarray(columns - self.U @ (self.shrink * (self.U.T @ columns)))
+def preconditioner(
+    landmarks: PreparedSequences, X: SequenceBatch, alpha: Array, root: Array | None, memory: int
+) -> Callable[[Array], Array]:
+    """M of `ConjugateGradients`, for every ridge in `alpha`, as what it does to (n, targets)."""
+    components = map_of(landmarks).components
+    if not len(components):  # a kernel of zeros needs none
+        return np.copy
+    taken = 8 * len(X) * len(landmarks) + reserve(len(landmarks), memory)
+    U = features(landmarks, X, components, memory, reserved=taken)
+    if root is not None:
+        U *= root[:, None]
+    value, vector = linalg.eigh(U.T @ U)
+    kept = value > default_tolerance(np.dtype(np.float64)) * value[-1]
+    value, turn = value[kept], vector[:, kept] / np.sqrt(value[kept])
+    for start in range(0, len(U), 64):  # in place: there is no room for a second matrix of this size
+        rows = U[start : start + 64]
+        rows[:, : len(value)] = rows @ turn
+    U = U[:, : len(value)]
+    shrink = 1 - (value[:1, None] + alpha) / (value[:, None] + alpha)
+    return lambda columns: np.asarray(columns - U @ (shrink * (U.T @ columns)))

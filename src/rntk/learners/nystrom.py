@@ -16,7 +16,7 @@ from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
-from ..errors import check_count
+from ..errors import check_choice, check_count, check_dtype
 from ..kernels.pairwise import Pairwise, settings_of, with_settings
 from ..runtime import parse_bytes, progress_bar, say_bytes
 from ..sequences import SequenceBatch
@@ -170,22 +170,13 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelL
     def _check_parameters(self) -> tuple[int, np.dtype[Any] | None]:
         """The budget in bytes and the precision asked for."""
         check_count("n_landmarks", self.n_landmarks, 1)
-        if self.selection not in SELECTIONS:
-            raise ValueError(f"selection must be one of {', '.join(SELECTIONS)}, not {self.selection!r}")
+        check_choice("selection", self.selection, SELECTIONS)
         tolerance = self.rank_tolerance
         if tolerance is not None and not (
             isinstance(tolerance, numbers.Real) and not isinstance(tolerance, bool) and 0 <= float(tolerance) < 1
         ):
             raise ValueError(f"rank_tolerance must be a number from 0 to below 1, or None, not {tolerance!r}")
-        if self.dtype is None:
-            return parse_bytes(self.memory), None
-        try:
-            wanted = np.dtype(self.dtype)
-        except TypeError:
-            wanted = np.dtype(object)
-        if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise ValueError(f"dtype must be float32, float64 or None, not {self.dtype!r}")
-        return parse_bytes(self.memory), wanted
+        return parse_bytes(self.memory), None if self.dtype is None else check_dtype(self.dtype)
 
     @property
     def _n_features_out(self) -> int:

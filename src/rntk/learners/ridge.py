@@ -44,7 +44,11 @@ class _Ridge(KernelLearner):
         targets = targets if root is None else targets * root[:, None]
         self.__dict__.pop("residual_", None)  # of an earlier fit by the other solver
         if self.solver == "direct":
-            dual = solve_directly(gram(self.kernel_, batch, self.cache), targets, alpha, root)
+            K = gram(self.kernel_, batch, self.cache)
+            K = K if root is None else K * np.outer(root, root)
+            dual = np.empty(targets.shape)
+            for value in np.unique(alpha):  # one factorisation for targets of one ridge
+                dual[:, alpha == value] = solve_ridge(K, targets[:, alpha == value], float(value))
             self.n_iter_ = 1
         else:
             found = self.solver.solve(self.kernel_, batch, targets, alpha, root, self.random_state, self.cache)
@@ -217,16 +221,6 @@ class RNTKRidgeClassifier(ClassifierMixin, _Ridge):  # type: ignore[misc]
         """Labels of the sequences in `X`."""
         values = self.decision_function(X)
         return np.asarray(self.classes_[values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(np.int64)])
-
-
-def solve_directly(K: Array, targets: Array, alpha: Array, root: Array | None) -> Array:
-    """(W K W + α_c I)⁻¹ y_c for every target c, with a factorisation for every different ridge; W has `root`."""
-    dual = np.empty(targets.shape)
-    if root is not None:
-        K = K * np.outer(root, root)
-    for value in np.unique(alpha):
-        dual[:, alpha == value] = solve_ridge(K, targets[:, alpha == value], float(value))
-    return dual
 
 
 def solve_ridge(K: Array, targets: Array, alpha: float) -> Array:

@@ -114,10 +114,7 @@ class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
         values = self._compare(X)
         if len(self.classes_) == 2:
             return values[:, 0]
-        votes, margins = self._votes(values), np.zeros((len(values), len(self.classes_)))
-        for (i, j), value in zip(combinations(range(len(self.classes_)), 2), values.T, strict=True):
-            margins[:, i] += value
-            margins[:, j] -= value
+        votes, margins = self._tally(values)
         return np.asarray(votes + margins / (3 * (np.abs(margins) + 1)))  # never as much as half a vote
 
     def predict(self, X: Any) -> Array:
@@ -125,12 +122,14 @@ class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
         values = self._compare(X)
         if len(self.classes_) == 2:
             return np.asarray(self.classes_[(values[:, 0] >= 0).astype(np.int64)])
-        return np.asarray(self.classes_[self._votes(values).argmax(axis=1)])
+        return np.asarray(self.classes_[self._tally(values)[0].argmax(axis=1)])
 
-    def _votes(self, values: Array) -> Array:
-        """(n, classes): how many pairs each class has won."""
-        votes = np.zeros((len(values), len(self.classes_)))
+    def _tally(self, values: Array) -> Array:
+        """(n, classes) twice: how many pairs each class has won, and by how much in all."""
+        votes, margins = tally = np.zeros((2, len(values), len(self.classes_)))
         for (i, j), value in zip(combinations(range(len(self.classes_)), 2), values.T, strict=True):
             votes[:, i] += value > 0
             votes[:, j] += value <= 0
-        return votes
+            margins[:, i] += value
+            margins[:, j] -= value
+        return tally

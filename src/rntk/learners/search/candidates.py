@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -15,16 +14,33 @@ from ...sequences import SequenceBatch
 from ..targets import Array
 from .views import View, scaled_view
 
-Kernels = Iterator[tuple[dict[str, Any], RNTK]]
+Settings = dict[str, Any]
+
+
+def _means(sigma_w: tuple[float, ...], sigma_b: tuple[float, ...]) -> list[Settings]:
+    return [{"readout": "mean", "sigma_w": w, "sigma_b": b} for w, b in product(sigma_w, sigma_b)]
+
+
+LAST: list[Settings] = [{"readout": "last", "sigma_w": 1.38, "sigma_b": b} for b in (1.0, 10.0)]
+#: Nearly polynomial in the inputs, for classes that differ by little.
+SMOOTH: list[Settings] = [
+    {"readout": "last", "activation": "erf", "sigma_w": w, "sigma_b": b, "sigma_u": u}
+    for w, b, u in ((1.0, 0.1, 1.0), (1.0, 0.1, 5.0), (1.2, 1.0, 1.0))
+]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One kernel on one view; `settings` says which in plain words."""
+    """One kernel on one view; `settings` says what is special about the kernel."""
 
     view: View
     kernel: Any
-    settings: dict[str, Any] = field(hash=False, compare=False)
+    settings: Settings = field(hash=False, compare=False)
+
+    @property
+    def params(self) -> Settings:
+        """View and settings in plain words."""
+        return {"view": self.view.name, "block": self.view.block, "clock": self.view.clock, **self.settings}
 
     def cost(self, batch: SequenceBatch) -> float:
         """Pair-steps of its Gram matrix, for the progress bar."""
@@ -40,21 +56,23 @@ def candidates_for(batch: SequenceBatch, max_length: int) -> list[Candidate]:
     different scales agree by more than chance only where both are right.
     """
     coarse, fine = (-(-batch.max_length // steps) for steps in (max(1, max_length // 2), max_length))
-    found: list[tuple[View | None, Kernels]] = []
+    found: list[tuple[View, list[Settings]]] = []
     for name in ("values", "differences"):
-        found.append((View(name, coarse), _mean_kernels((0.7, 1.0, 1.25, 1.38), (0.0, 0.3, 1.0))))
+        found.append((View(name, coarse), _means((0.7, 1.0, 1.25, 1.38), (0.0, 0.3, 1.0))))
         if fine != coarse:
-            found.append((View(name, fine), _mean_kernels((1.0, 1.25, 1.38), (0.3,))))
+            found.append((View(name, fine), _means((1.0, 1.25, 1.38), (0.3,))))
         for block in sorted({coarse, fine}, reverse=True):
-            found.append((View(name, block, clock=3.0), _mean_kernels((1.0, 1.25, 1.38), (0.3,))))
-        found.append((View(name), _last_kernels()))
-    found.append((View("unit norm"), _smooth_kernels()))
-    found.append((scaled_view(batch, coarse), _mean_kernels((1.0, 1.25), (0.3, 1.0))))
+            found.append((View(name, block, clock=3.0), _means((1.0, 1.25, 1.38), (0.3,))))
+        found.append((View(name), LAST))
+    found.append((View("unit norm"), SMOOTH))
+    scaled = scaled_view(batch, coarse)
+    if scaled is not None:
+        found.append((scaled, _means((1.0, 1.25), (0.3, 1.0))))
     return [
-        Candidate(view, kernel, {**_in_words(view), **settings})
-        for view, kernels in found
-        if view is not None
-        for settings, kernel in kernels
+        # Single precision is enough but for tiny ridges.
+        Candidate(view, RNTK(**each, normalize=True, dtype="float64" if each in SMOOTH else "float32"), each)
+        for view, settings in found
+        for each in settings
     ]
 
 
@@ -68,34 +86,11 @@ def started_with(kernel: Any, batch: SequenceBatch, max_length: int) -> list[Can
         Candidate(
             view,
             clone(kernel).set_params(sigma_w=(sigma_w * factor).tolist()),
-            {**_in_words(view), "start": True, "sigma_w": (sigma_w * factor).tolist()},
+            {"start": True, "sigma_w": (sigma_w * factor).tolist()},
         )
         for view in (View("values", block), View("differences", block))
         for factor in (1.0, 0.95, 1.05)
     ]
-
-
-def _in_words(view: View) -> dict[str, Any]:
-    return {"view": view.name, "block": view.block, "clock": view.clock}
-
-
-def _mean_kernels(sigma_w: tuple[float, ...], sigma_b: tuple[float, ...]) -> Kernels:
-    for w, b in product(sigma_w, sigma_b):
-        settings: dict[str, Any] = {"readout": "mean", "sigma_w": w, "sigma_b": b}
-        yield settings, RNTK(**settings, normalize=True, dtype="float32")
-
-
-def _last_kernels() -> Kernels:
-    for b in (1.0, 10.0):
-        settings: dict[str, Any] = {"readout": "last", "sigma_w": 1.38, "sigma_b": b}
-        yield settings, RNTK(**settings, normalize=True, dtype="float32")
-
-
-def _smooth_kernels() -> Kernels:
-    """Nearly polynomial in the inputs, for classes that differ by little: in double precision, for tiny ridges."""
-    for w, b, u in ((1.0, 0.1, 1.0), (1.0, 0.1, 5.0), (1.2, 1.0, 1.0)):
-        settings: dict[str, Any] = {"readout": "last", "activation": "erf", "sigma_w": w, "sigma_b": b, "sigma_u": u}
-        yield settings, RNTK(**settings, normalize=True)
 
 
 def relative_ridges(kernel: Any) -> Array:

@@ -149,7 +149,7 @@ class _Ensemble(KernelLearner):
         rank = np.empty(len(trials), dtype=np.int64)
         rank[in_order(trials)] = np.arange(1, len(trials) + 1)
         self.cv_results_ = {
-            "params": [trial.candidate.settings for trial in trials],
+            "params": [trial.candidate.params for trial in trials],
             "mean_test_score": np.array([verdict.score for verdict in verdicts]),
             "loo_error": np.array([verdict.error for verdict in verdicts]),
             "ridge": np.array([trial.ridge for trial in trials]),
@@ -157,7 +157,7 @@ class _Ensemble(KernelLearner):
             "seconds": np.array([trial.seconds for trial in trials]),
         }
         self.best_index_ = best
-        self.best_params_ = {**trials[best].candidate.settings, "ridge": trials[best].ridge}
+        self.best_params_ = {**trials[best].candidate.params, "ridge": trials[best].ridge}
         self.best_score_ = verdicts[best].score
 
     def _prepare(self) -> list[PreparedSequences]:
