@@ -22,10 +22,8 @@ __all__ = [
     "ConjugateGradients",
     "NystromFeatures",
     "RNTKClassifier",
-    "RNTKClassifierCV",
     "RNTKGaussianProcessRegressor",
     "RNTKRegressor",
-    "RNTKRegressorCV",
     "RNTKRidge",
     "RNTKRidgeClassifier",
 ]
