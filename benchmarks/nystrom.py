@@ -33,7 +33,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from gram import machine
-from rntk import RNTK, NystromFeatures, RNTKRidgeClassifier
+from rntk import RNTK, ConjugateGradients, NystromFeatures, RNTKRidgeClassifier
 from rntk.sequences import SequenceBatch
 
 RECORD = Path(__file__).parent / "records" / "nystrom.json"
@@ -65,7 +65,7 @@ def sequences(n: int, seed: int) -> tuple[SequenceBatch, NDArray[np.int64]]:
 
 
 def model(landmarks: int) -> Pipeline:
-    features = NystromFeatures(kernel(), n_landmarks=landmarks, random_state=0, progress=False)
+    features = NystromFeatures(kernel(), n_landmarks=landmarks, random_state=0)
     return make_pipeline(features, RidgeClassifier(alpha=ALPHA, solver="cholesky", copy_X=False))
 
 
@@ -118,7 +118,7 @@ def agreement(training: int, exact: int, **_: int) -> dict[str, Any]:
     X, y = X.take(np.arange(exact)), y[:exact]
     double = kernel().set_params(dtype="float64")
     direct = RNTKRidgeClassifier(double, ALPHA).fit(X, y)
-    found = RNTKRidgeClassifier(double, ALPHA, solver="cg", tol=1e-9, random_state=0).fit(X, y)
+    found = RNTKRidgeClassifier(double, ALPHA, solver=ConjugateGradients(tol=1e-9), random_state=0).fit(X, y)
     difference = np.abs(found.dual_coef_ - direct.dual_coef_).max() / np.abs(direct.dual_coef_).max()
     return {"difference": float(difference), "iterations": found.n_iter_, "residual": found.residual_}
 
@@ -128,9 +128,8 @@ def _solve(training: int, solved: int, cache: Path | None) -> dict[str, Any]:
     X, y = X.take(np.arange(solved)), y[:solved]
     kernel()(X.take([0]), X.take([1]))
     begin, processor = time.perf_counter(), time.process_time()
-    model = RNTKRidgeClassifier(
-        kernel(), ALPHA, solver="cg", n_landmarks=1000, tol=1e-6, memory="300MB", random_state=0, cache=cache
-    ).fit(X, y)
+    solver = ConjugateGradients(tol=1e-6, n_landmarks=1000, memory="300MB")
+    model = RNTKRidgeClassifier(kernel(), ALPHA, solver=solver, random_state=0, cache=cache).fit(X, y)
     return {
         "seconds": time.perf_counter() - begin,
         "processor_seconds": time.process_time() - processor,
@@ -148,7 +147,7 @@ def streamed(training: int, solved: int, **_: int) -> dict[str, Any]:
 def on_disk(training: int, solved: int, **_: int) -> dict[str, Any]:
     """The same with tiles on disk."""
     with tempfile.TemporaryDirectory() as folder:
-        return _solve(training, solved, Path(folder) / "K.gram")
+        return _solve(training, solved, Path(folder))
 
 
 PARTS = {"large": large, "exact": exact, "agreement": agreement, "streamed": streamed, "on_disk": on_disk}

@@ -21,7 +21,7 @@ from rich.table import Table
 from scipy.stats import wilcoxon
 
 from accuracy_tables import data_sets, keep
-from rntk import RNTK, RNTKClassifier, suggest
+from rntk import RNTK, RNTKSVC, suggest
 from rntk.io import read
 from rntk.learners.search.folds import MAX_ITERATIONS, class_folds, svm_scores
 from rntk.learners.search.grids import PAPER_C, Candidate
@@ -39,7 +39,7 @@ def accuracy(kernel: RNTK, train: Any, test: Any) -> dict[str, Any]:
     store = GramStore(train.X, None, None)
     scores = svm_scores([Candidate(UNIT, kernel, {})], store, train.y, folds, PAPER_C, False)[0]
     cost = PAPER_C[int(np.argmax(scores))]
-    model = RNTKClassifier(kernel, C=cost, max_iter=MAX_ITERATIONS).fit(UNIT(train.X), train.y)
+    model = RNTKSVC(kernel, C=cost, max_iter=MAX_ITERATIONS).fit(UNIT(train.X), train.y)
     right = np.mean(model.predict(UNIT(test.X)) == test.y)
     return {"accuracy": 100 * float(right), "kernel": repr(kernel), "C": cost, "cross_validation": 100 * scores.max()}
 

@@ -7,8 +7,8 @@ of a line marks a length, NaN inside a line is a gap and is interpolated. Every 
 alone; test labels are used once, for the score. Results are written one by one: started again, the run goes on where
 it stopped. `--report` only prints what a record holds.
 
-default     `RNTKClassifierCV()` on the series as they are, so that it may use their level and size
-native      `RNTKClassifierCV()` on z-normalised series
+default     `RNTKClassifier()` on the series as they are, so that it may use their level and size
+native      `RNTKClassifier()` on z-normalised series
 padded      the same with zeros at the end, up to the longest training series; longer test series are cut there
 svm         one RNTK on z-normalised series and an SVM, C by cross-validation
 svm padded  the same on padded series
@@ -40,7 +40,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
 from accuracy_tables import accuracies, data_sets, keep, summary, told
-from rntk import RNTK, RNTKClassifierCV
+from rntk import RNTK, RNTKClassifier
 from rntk.io import LabelledSequences, read
 from rntk.preprocessing import z_normalize
 from rntk.preprocessing.steps import block_means
@@ -58,7 +58,7 @@ THREADS = len(os.sched_getaffinity(0))
 class KernelSVM:
     """Support vector machine on Gram matrices; of equally good C the smallest.
 
-    What `RNTKClassifier` and `TimeSeriesSVC` do with one C, without a new Gram matrix for every fold and C.
+    What `RNTKSVC` and `TimeSeriesSVC` do with one C, without a new Gram matrix for every fold and C.
     """
 
     def __init__(self, gram: Callable[[SequenceBatch, SequenceBatch | None], Array]) -> None:
@@ -110,7 +110,7 @@ def gak_gram(X: SequenceBatch, Y: SequenceBatch | None) -> Array:
 
 def make(method: str) -> Any:
     if method in SEARCHES:
-        return RNTKClassifierCV()
+        return RNTKClassifier()
     return KernelSVM(gak_gram if method == "gak" else rntk_gram)
 
 
@@ -145,7 +145,7 @@ def run(method: str, train: LabelledSequences, test: LabelledSequences) -> dict[
         "fit_seconds": fitted - begin,
         "predict_seconds": done - fitted,
         "core_seconds": time.process_time() - work,
-        "block": None if isinstance(model, RNTKClassifierCV) else block,
+        "block": None if isinstance(model, RNTKClassifier) else block,
         "best": model.best_params_,
         "training_score": model.best_score_,
     }

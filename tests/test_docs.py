@@ -442,7 +442,7 @@ def test_the_site_opens_from_a_folder_without_errors(site):
             assert driver.execute_script(empty) == 0, page.name
         driver.get((site / "index.html").as_uri())
         driver.execute_script("document.querySelector('[name=query]').focus()")
-        driver.switch_to.active_element.send_keys("RNTKGaussianProcess")
+        driver.switch_to.active_element.send_keys("RNTKGaussianProcessRegressor")
         found = "return document.querySelectorAll('.md-search-result__link').length"
         WebDriverWait(driver, 30).until(lambda each: each.execute_script(found))
         assert driver.get_log("browser") == []

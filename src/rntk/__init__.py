@@ -14,14 +14,17 @@ __version__ = "0.1.0"
 __all__ = [
     "NTK",
     "RNTK",
+    "RNTKSVC",
+    "ConjugateGradients",
     "HermiteAccuracyWarning",
     "KernelOverflowError",
     "NystromFeatures",
     "RNTKClassifier",
     "RNTKClassifierCV",
-    "RNTKGaussianProcess",
+    "RNTKGaussianProcessRegressor",
     "RNTKRegressor",
     "RNTKRegressorCV",
+    "RNTKRidge",
     "RNTKRidgeClassifier",
     "Sensitivity",
     "SequenceBatch",
@@ -39,14 +42,17 @@ __all__ = [
 _HOME = {
     "NTK": "rntk.kernels",
     "RNTK": "rntk.kernels",
+    "RNTKSVC": "rntk.learners",
+    "ConjugateGradients": "rntk.learners",
     "HermiteAccuracyWarning": "rntk.errors",
     "KernelOverflowError": "rntk.errors",
     "NystromFeatures": "rntk.learners",
     "RNTKClassifier": "rntk.learners",
     "RNTKClassifierCV": "rntk.learners",
-    "RNTKGaussianProcess": "rntk.learners",
+    "RNTKGaussianProcessRegressor": "rntk.learners",
     "RNTKRegressor": "rntk.learners",
     "RNTKRegressorCV": "rntk.learners",
+    "RNTKRidge": "rntk.learners",
     "RNTKRidgeClassifier": "rntk.learners",
     "Sensitivity": "rntk.theory",
     "SequenceBatch": "rntk.sequences",
@@ -73,12 +79,15 @@ if TYPE_CHECKING:
     from .io.models import save as save
     from .kernels import NTK as NTK
     from .kernels import RNTK as RNTK
+    from .learners import RNTKSVC as RNTKSVC
+    from .learners import ConjugateGradients as ConjugateGradients
     from .learners import NystromFeatures as NystromFeatures
     from .learners import RNTKClassifier as RNTKClassifier
     from .learners import RNTKClassifierCV as RNTKClassifierCV
-    from .learners import RNTKGaussianProcess as RNTKGaussianProcess
+    from .learners import RNTKGaussianProcessRegressor as RNTKGaussianProcessRegressor
     from .learners import RNTKRegressor as RNTKRegressor
     from .learners import RNTKRegressorCV as RNTKRegressorCV
+    from .learners import RNTKRidge as RNTKRidge
     from .learners import RNTKRidgeClassifier as RNTKRidgeClassifier
     from .sequences import SequenceBatch as SequenceBatch
     from .sequences import as_batch as as_batch

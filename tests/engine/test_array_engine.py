@@ -19,7 +19,7 @@ import rntk.gram
 from helpers.long_pairs import CASES, exact, pairs
 from helpers.settings import CLOSED, for_each, settings
 from helpers.tolerances import TOLERANCE, entry_error, relative_error
-from rntk import NTK, RNTK, RNTKRegressor
+from rntk import NTK, RNTK, RNTKRidge
 from rntk.engine import choose_engine
 from rntk.engine.array import problem, read_arrays, to_host
 from rntk.errors import KernelOverflowError, SequenceError
@@ -213,7 +213,7 @@ def test_numpy_and_estimators():
     X = data()["ragged"]
     y = np.arange(len(X))
     assert type(RNTK(engine="array")(X)) is np.ndarray
-    predictions = [RNTKRegressor(kernel=RNTK(engine=engine)).fit(X, y).predict(X) for engine in ("array", "fused")]
+    predictions = [RNTKRidge(kernel=RNTK(engine=engine)).fit(X, y).predict(X) for engine in ("array", "fused")]
     assert relative_error(*predictions) <= 1e-9
 
 

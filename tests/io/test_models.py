@@ -33,11 +33,11 @@ from sklearn.pipeline import make_pipeline
 from rntk import (
     NTK,
     RNTK,
+    RNTKSVC,
     RNTKClassifier,
-    RNTKClassifierCV,
-    RNTKGaussianProcess,
+    RNTKGaussianProcessRegressor,
     RNTKRegressor,
-    RNTKRegressorCV,
+    RNTKRidge,
 )
 from rntk.activations import HermiteActivation, leaky_relu, tanh
 from rntk.io.models import ModelFileError, load, save
@@ -59,21 +59,22 @@ TARGETS = RANDOM.standard_normal(N)
 
 #: Every learner, with kernels, labels and targets of every kind: (learner, sequences, labels).
 MODELS = {
-    "SVM, two classes": (RNTKClassifier(C=0.5), RAGGED, BITS),
-    "SVM, five classes": (RNTKClassifier(RNTK(leaky_relu(1 / 3), readout="mean"), C=10.0), RAGGED, WORDS),
-    "SVM, weights": (RNTKClassifier(NTK(depth=2), class_weight={0: 1.0, 1: 2.5}), EQUAL, BITS),
-    "SVM, balanced": (RNTKClassifier(RBF(2.0) + DotProduct(), class_weight="balanced"), EQUAL, WORDS.astype(object)),
-    "ridge": (RNTKRegressor(RNTK("tanh", sigma_w=[1.2, 0.9], depth=2), alpha=0.1), RAGGED, TARGETS),
-    "ridge, targets": (RNTKRegressor(alpha=[0.1, 1.0]), RAGGED, np.stack([TARGETS, TARGETS**2], axis=1)),
-    "process": (RNTKGaussianProcess(RNTK() + WhiteKernel(), normalize_y=True, random_state=3), RAGGED, TARGETS),
-    "process, nngp": (RNTKGaussianProcess(RNTK("erf"), prior="nngp", optimizer=None, noise=0.1), RAGGED, TARGETS),
-    "process, vectors": (RNTKGaussianProcess(RBF(np.ones(6)) * ConstantKernel() ** 2), EQUAL, TARGETS),
-    "fast classifier": (RNTKClassifierCV(n_jobs=1), RAGGED, WORDS),
-    "fast classifier, two": (RNTKClassifierCV(family="ntk"), EQUAL, BITS.astype(bool)),
-    "fast regressor": (RNTKRegressorCV(family="rbf", n_members=3), EQUAL, TARGETS),
-    "fast regressor, targets": (RNTKRegressorCV(family="polynomial"), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
-    "paper classifier": (RNTKClassifierCV("paper", "rbf", random_state=1), EQUAL, WORDS),
-    "paper regressor": (RNTKRegressorCV("paper", "rbf"), EQUAL, TARGETS),
+    "SVM, two classes": (RNTKSVC(C=0.5), RAGGED, BITS),
+    "SVM, five classes": (RNTKSVC(RNTK(leaky_relu(1 / 3), readout="mean"), C=10.0), RAGGED, WORDS),
+    "SVM, weights": (RNTKSVC(NTK(depth=2), class_weight={0: 1.0, 1: 2.5}), EQUAL, BITS),
+    "SVM, balanced": (RNTKSVC(RBF(2.0) + DotProduct(), class_weight="balanced"), EQUAL, WORDS.astype(object)),
+    "ridge": (RNTKRidge(RNTK("tanh", sigma_w=[1.2, 0.9], depth=2), alpha=0.1), RAGGED, TARGETS),
+    "ridge, targets": (RNTKRidge(alpha=[0.1, 1.0]), RAGGED, np.stack([TARGETS, TARGETS**2], axis=1)),
+    "process": (
+        RNTKGaussianProcessRegressor(RNTK() + WhiteKernel(), normalize_y=True, random_state=3),
+        RAGGED,
+        TARGETS,
+    ),
+    "process, vectors": (RNTKGaussianProcessRegressor(RBF(np.ones(6)) * ConstantKernel() ** 2), EQUAL, TARGETS),
+    "fast classifier": (RNTKClassifier(n_jobs=1), RAGGED, WORDS),
+    "fast classifier, two": (RNTKClassifier(n_jobs=1, start=NTK()), EQUAL, BITS.astype(bool)),
+    "fast regressor": (RNTKRegressor(n_members=3), EQUAL, TARGETS),
+    "fast regressor, targets": (RNTKRegressor(max_length=4), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
 }
 
 
@@ -133,7 +134,7 @@ def test_predictions_are_identical(name, fitted, files):
     if hasattr(model, "decision_function"):
         assert_identical(copy.decision_function(new), model.decision_function(new))
         assert_identical(copy.classes_, model.classes_)
-    if isinstance(model, RNTKGaussianProcess):
+    if isinstance(model, RNTKGaussianProcessRegressor):
         for options in ({"return_std": True}, {"return_cov": True}, {"return_std": True, "include_noise": True}):
             for a, b in zip(copy.predict(new, **options), model.predict(new, **options), strict=True):
                 assert_identical(a, b)
@@ -145,15 +146,11 @@ def test_everything_comes_back(name, fitted, files, tmp_path):
     """Same parameters, same attributes, and the copy saves to the same bytes."""
     model, _ = fitted(name)
     copy = load(files(name))
-    assert vars(copy).keys() == vars(model).keys()
-    if hasattr(model, "svc_"):
-        assert vars(copy.svc_).keys() == vars(model.svc_).keys()
-        for key, value in vars(model.svc_).items():
-            np.testing.assert_array_equal(getattr(copy.svc_, key), value)
+    assert vars(copy).keys() == model.__getstate__().keys() - {"_sklearn_version"}
     assert repr(copy) == repr(model)
     for a, b in zip(getattr(copy, "members_", []), getattr(model, "members_", []), strict=True):
         assert (a.view, a.kernel, a.ridge) == (b.view, b.kernel, b.ridge)
-    if isinstance(model, RNTKGaussianProcess):
+    if isinstance(model, RNTKGaussianProcessRegressor):
         # LAPACK takes another way, and rounds differently, through a matrix in another order.
         assert copy.L_.flags.f_contiguous == model.L_.flags.f_contiguous
     save(copy, tmp_path / "again.rntk")
@@ -183,23 +180,14 @@ def test_another_process_predicts_the_same(fitted, files):
 
 
 def test_zero_weights_are_remembered(tmp_path):
-    """Support vectors are counted among all sequences, and among those that weigh; both numbers are kept."""
+    """Support vectors are counted among all sequences."""
     weight = np.where(np.arange(N) < 4, 0.0, 1.0)
-    model = RNTKClassifier().fit(RAGGED, BITS, weight)
+    model = RNTKSVC().fit(RAGGED, BITS, weight)
     save(model, tmp_path / "m.rntk")
     copy = load(tmp_path / "m.rntk")
     assert_identical(copy.support_, model.support_)
     assert copy.support_.min() >= 4
     assert_identical(copy.decision_function(RAGGED), model.decision_function(RAGGED))
-
-
-def test_members_share_their_sequences(files):
-    """Eight members look through a few views: their sequences are in the file once per view."""
-    with zipfile.ZipFile(files("fast classifier")) as archive:
-        names = archive.namelist()
-    model = load(files("fast classifier"))
-    views = {member.view for member in model.members_}
-    assert sum(name.startswith("sequences-values") for name in names) == len(views) < len(model.members_)
 
 
 def test_the_file_is_a_plain_zip_without_dates(files):
@@ -213,11 +201,11 @@ def test_the_file_is_a_plain_zip_without_dates(files):
             assert hashlib.sha256(content).hexdigest() == digest
             np.load(io.BytesIO(content), allow_pickle=False)
     assert (document["format"], document["format_version"]) == ("rntk model", 1)
-    assert document["learner"]["class"] == "RNTKRegressor"
+    assert document["learner"]["class"] == "RNTKRidge"
 
 
 def test_the_cache_folder_stays_at_home(tmp_path):
-    model = RNTKRegressorCV(family="rbf", cache=tmp_path / "grams").fit(EQUAL, TARGETS)
+    model = RNTKRegressor(cache=tmp_path / "grams").fit(EQUAL, TARGETS)
     save(model, tmp_path / "m.rntk")
     assert b"grams" not in (tmp_path / "m.rntk").read_bytes()
     assert load(tmp_path / "m.rntk").cache is None
@@ -324,23 +312,23 @@ class OwnKernel(RNTK):
     pass
 
 
-class OwnLearner(RNTKRegressor):
+class OwnLearner(RNTKRidge):
     pass
 
 
 @pytest.mark.parametrize(
     ("learner", "words"),
     [
-        (RNTKRegressor(dot), ["Python function", "dot", "pickle"]),
-        (RNTKRegressor(RNTK(square)), ["activation", "square", "Python function"]),
-        (RNTKRegressor(RNTK(HermiteActivation("tanh", square))), ["activation", "Python function"]),
-        (RNTKRegressor(RNTK(HermiteActivation("tanh", np.tanh))), ["activation", "Python function"]),  # no derivative
-        (RNTKRegressor(RNTK(np.tanh)), ["activation", "Python function"]),
-        (RNTKRegressor(OwnKernel()), ["OwnKernel", "RNTK"]),
-        (RNTKRegressor(RNTK() + ExpSineSquared()), ["ExpSineSquared"]),
-        (OwnLearner(), ["OwnLearner", "RNTKRegressor"]),
-        (make_pipeline(RNTKRegressor()), ["Pipeline"]),
-        (RNTKGaussianProcess(random_state=np.random.RandomState(0)), ["random_state", "set_params"]),
+        (RNTKRidge(dot), ["Python function", "dot", "pickle"]),
+        (RNTKRidge(RNTK(square)), ["activation", "square", "Python function"]),
+        (RNTKRidge(RNTK(HermiteActivation("tanh", square))), ["activation", "Python function"]),
+        (RNTKRidge(RNTK(HermiteActivation("tanh", np.tanh))), ["activation", "Python function"]),  # no derivative
+        (RNTKRidge(RNTK(np.tanh)), ["activation", "Python function"]),
+        (RNTKRidge(OwnKernel()), ["OwnKernel", "RNTK"]),
+        (RNTKRidge(RNTK() + ExpSineSquared()), ["ExpSineSquared"]),
+        (OwnLearner(), ["OwnLearner", "RNTKRidge"]),
+        (make_pipeline(RNTKRidge()), ["Pipeline"]),
+        (RNTKGaussianProcessRegressor(random_state=np.random.RandomState(0)), ["random_state", "set_params"]),
     ],
     ids=lambda value: None if isinstance(value, list) else repr(value)[:40],
 )
@@ -356,18 +344,18 @@ def test_what_cannot_be_described_is_refused(learner, words, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "learner", [RNTKClassifier(), RNTKRegressor(), RNTKGaussianProcess(), RNTKClassifierCV(), RNTKRegressorCV()]
+    "learner", [RNTKSVC(), RNTKRidge(), RNTKGaussianProcessRegressor(), RNTKClassifier(), RNTKRegressor()]
 )
 def test_unfitted_learners_are_refused(learner, tmp_path):
     with pytest.raises(NotFittedError, match=f"{type(learner).__name__} is not fitted"):
         save(learner, tmp_path / "m.rntk")
     with pytest.raises(ValueError, match="one class"):
-        clone(RNTKClassifier()).fit(RAGGED, np.zeros(N))
+        clone(RNTKSVC()).fit(RAGGED, np.zeros(N))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_fit_that_failed_is_not_saved(tmp_path):
-    model = RNTKClassifier("no kernel")
+    model = RNTKSVC("no kernel")
     with pytest.raises(ValueError, match="kernel"):
         model.fit(RAGGED, BITS)
     with pytest.raises(NotFittedError):
@@ -375,8 +363,9 @@ def test_a_fit_that_failed_is_not_saved(tmp_path):
 
 
 def test_what_load_would_refuse_is_not_written(tmp_path):
-    model = RNTKGaussianProcess(optimizer=None).fit(RAGGED, TARGETS).set_params(prior="flat")
-    with pytest.raises(ModelFileError, match=r"cannot be saved.*flat"):
+    model = RNTKGaussianProcessRegressor(optimizer=None).fit(RAGGED, TARGETS)
+    model.noise_ = -1.0
+    with pytest.raises(ModelFileError, match=r"cannot be saved.*noise_"):
         save(model, tmp_path / "m.rntk")
     assert not list(tmp_path.iterdir())
 
@@ -407,7 +396,7 @@ def test_saving_is_all_or_nothing(fitted, tmp_path, monkeypatch):
         assert path.read_text() == "the old one"
         assert [each.name for each in tmp_path.iterdir()] == ["m.rntk"]
     save(model, path)
-    assert type(load(path)) is RNTKRegressor
+    assert type(load(path)) is RNTKRidge
     assert [each.name for each in tmp_path.iterdir()] == ["m.rntk"]
 
 
@@ -416,7 +405,7 @@ def test_a_link_stays_a_link(fitted, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real.rntk")
     save(model, tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
-    assert type(load(tmp_path / "real.rntk")) is RNTKRegressor
+    assert type(load(tmp_path / "real.rntk")) is RNTKRidge
 
 
 # What load refuses ------------------------------------------------------------------------------------------
@@ -463,7 +452,7 @@ def assert_refused(path, *words: str) -> None:
 def test_forging_itself_works(files, tmp_path):
     """Otherwise the refusals below would prove nothing."""
     path = put_together(tmp_path / "m.rntk", *take_apart(files("ridge")))
-    assert type(load(path)) is RNTKRegressor
+    assert type(load(path)) is RNTKRidge
 
 
 def test_foreign_files(tmp_path):
@@ -629,8 +618,8 @@ def change(document: dict, where: str, value) -> dict:
     [
         ("ridge", "class", "os.system", "os.system"),
         ("ridge", "class", "Pipeline", "one of"),
-        ("ridge", "class", ["RNTKRegressor"], "class"),
-        ("ridge", "class", "RNTKClassifier", "alpha"),
+        ("ridge", "class", ["RNTKRidge"], "class"),
+        ("ridge", "class", "RNTKSVC", "alpha"),
         ("ridge", "parameters.evil", 1, "evil"),
         ("ridge", "parameters.alpha", {"float": "1e999"}, "no value"),
         ("ridge", "parameters.alpha", {"object": "os.system"}, "no value"),
@@ -650,16 +639,11 @@ def change(document: dict, where: str, value) -> dict:
         ("ridge", "fitted.n_channels_in_", True, "n_channels_in_"),
         ("ridge", "fitted.dual_coef_", "nowhere", "dual_coef_"),
         ("ridge", "fitted.several_targets", True, "shape"),
-        ("SVM, two classes", "fitted.n_training_", 5, "support"),
-        ("SVM, two classes", "fitted.n_training_", 10**15, "n_training_"),
-        ("SVM, two classes", "fitted.svc.fit_status", 2, "fit_status"),
         ("SVM, five classes", "fitted.classes_.words", ["b", "a", "c", "d", "e"], "ascending"),
         ("SVM, five classes", "fitted.classes_.words", ["a", "b", "c", "d"], "shape"),
         ("SVM, five classes", "fitted.classes_.words", ["a", "b", "c", "d", "\ud800"], "text"),
         ("SVM, five classes", "fitted.classes_.width", 10**9, "width"),
         ("SVM, balanced", "fitted.n_features_in_", None, "n_features_in_"),
-        ("process", "parameters.prior", "nngp", "prior"),
-        ("process", "parameters.prior", "none", "prior"),
         ("process", "fitted.noise_", -1.0, "noise_"),
         ("process", "fitted.noise_", 10**400, "noise_"),
         ("process", "fitted.kernel_.parts", [], "parts"),
@@ -675,8 +659,6 @@ def change(document: dict, where: str, value) -> dict:
         ("fast classifier", "fitted.members_.0.ridge", -1.0, "ridge"),
         ("fast classifier", "fitted.best_index_", 10**6, "best_index_"),
         ("fast regressor", "fitted.best_params_", [], "best_params_"),
-        ("paper classifier", "fitted.best_estimator_.class", "RNTKRegressor", "class"),
-        ("paper classifier", "fitted.view.name", "scaled", "mean"),
     ],
 )
 def test_descriptions_of_no_model(name, where, value, word, files, tmp_path):
@@ -719,15 +701,11 @@ def set_first(value):
         ("ridge", "sequences-offsets", set_first(-1), "offsets"),
         ("ridge", "sequences-offsets", lambda a: a[::-1], "offsets"),
         ("ridge", "sequences-offsets", lambda a: a[:0], "offsets"),
-        # libsvm would follow these out of its memory.
-        ("SVM, five classes", "svc-support", set_first(-1), "support"),
-        ("SVM, five classes", "svc-support", set_first(N), "support"),
-        ("SVM, five classes", "svc-support", lambda a: np.repeat(a[:1], len(a)), "support"),
-        ("SVM, five classes", "svc-n-support", set_first(2**31 - 1), "n_support"),
-        ("SVM, five classes", "svc-n-support", set_first(-5), "n_support"),
-        ("SVM, five classes", "svc-n-support", lambda a: a[:-1], "shape"),
-        ("SVM, five classes", "svc-dual", lambda a: a[:-1], "shape"),
-        ("SVM, five classes", "svc-intercept", lambda a: a[:-1], "shape"),
+        ("SVM, five classes", "n-support", set_first(2**31 - 1), "n_support"),
+        ("SVM, five classes", "n-support", set_first(-5), "n_support"),
+        ("SVM, five classes", "n-support", lambda a: a[:-1], "shape"),
+        ("SVM, five classes", "dual", lambda a: a[:-1], "shape"),
+        ("SVM, five classes", "intercept", lambda a: a[:-1], "shape"),
         ("SVM, two classes", "classes", lambda a: a[::-1], "ascending"),
         ("SVM, two classes", "classes", lambda a: a[:1], "classes"),
         ("process", "cholesky", set_first(0.0), "Cholesky"),
@@ -812,7 +790,7 @@ def test_searches_whose_members_see_a_clock_come_back(tmp_path):
     X = 0.3 * rng.standard_normal((24, 20))
     y = np.arange(24) % 2
     X[np.arange(24), np.where(y == 1, 4, 15)] += 3.0  # only the time tells the classes apart
-    model = RNTKClassifierCV(n_jobs=1).fit(X, y)
+    model = RNTKClassifier(n_jobs=1).fit(X, y)
     assert any(member.view.clock > 0 for member in model.members_)
     save(model, tmp_path / "clock.rntk")
     assert_identical(load(tmp_path / "clock.rntk").decision_function(X), model.decision_function(X))

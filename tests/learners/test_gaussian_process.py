@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numpy.linalg import LinAlgError
 from scipy import stats
+from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from rntk import NTK, RNTK, RNTKGaussianProcess
+from rntk import NTK, RNTK, KernelOverflowError, RNTKGaussianProcessRegressor
 
 
 def ragged(seed, n=12, channels=1, shortest=3, longest=9):
@@ -32,7 +33,7 @@ def test_equal_lengths_agree_with_scikit_learn():
     X, new = rng.standard_normal((15, 6)), rng.standard_normal((4, 6))
     y = X.sum(axis=1)
     kernel = RNTK(sigma_b=0.3)
-    ours = RNTKGaussianProcess(kernel, noise=0.1, optimizer=None).fit(X, y)
+    ours = RNTKGaussianProcessRegressor(kernel, noise=0.1, optimizer=None).fit(X, y)
     theirs = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X, y)
     np.testing.assert_allclose(ours.log_marginal_likelihood_value_, theirs.log_marginal_likelihood_value_, rtol=1e-10)
     for a, b in zip(ours.predict(new, return_std=True), theirs.predict(new, return_std=True), strict=True):
@@ -42,7 +43,7 @@ def test_equal_lengths_agree_with_scikit_learn():
     )
 
 
-@pytest.mark.parametrize("prior", ["ntk", "nngp"])
+@pytest.mark.parametrize("kind", ["ntk", "nngp"])
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -53,10 +54,10 @@ def test_equal_lengths_agree_with_scikit_learn():
     ],
     ids=["relu", "erf, deep", "mean, normalised", "tanh, standard"],
 )
-def test_evidence_gradients_match_differences(kernel, prior):
+def test_evidence_gradients_match_differences(kernel, kind):
     X = ragged(1, channels=2)
     y = np.array([x.sum() for x in X])
-    model = RNTKGaussianProcess(kernel, noise=0.3, prior=prior, optimizer=None).fit(X, y)
+    model = RNTKGaussianProcessRegressor(clone(kernel).set_params(kind=kind), noise=0.3, optimizer=None).fit(X, y)
     theta = model._theta()
     value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
     assert value == pytest.approx(model.log_marginal_likelihood_value_, rel=1e-10)
@@ -84,8 +85,8 @@ def test_the_nngp_has_a_gradient_of_its_own(engine):
 def test_the_optimum_is_better_and_flat():
     X = ragged(3, n=25)
     y = draw(RNTK(sigma_w=1.1, sigma_u=0.7), X, 0.05, 0)
-    start = RNTKGaussianProcess(RNTK(), noise=1.0, optimizer=None).fit(X, y)
-    found = RNTKGaussianProcess(RNTK(), noise=1.0, n_restarts_optimizer=1, random_state=0).fit(X, y)
+    start = RNTKGaussianProcessRegressor(RNTK(), noise=1.0, optimizer=None).fit(X, y)
+    found = RNTKGaussianProcessRegressor(RNTK(), noise=1.0, n_restarts_optimizer=1, random_state=0).fit(X, y)
     assert found.log_marginal_likelihood_value_ > start.log_marginal_likelihood_value_ + 1
     theta, bounds = found._theta(), found._bounds()
     _, gradient = found.log_marginal_likelihood(theta, eval_gradient=True)
@@ -94,16 +95,15 @@ def test_the_optimum_is_better_and_flat():
     assert found.kernel.theta is not found.kernel_.theta and found.noise == 1.0
 
 
-@pytest.mark.parametrize("prior", ["ntk", "nngp"])
-def test_intervals_cover_what_they_say(prior):
+@pytest.mark.parametrize("kind", ["ntk", "nngp"])
+def test_intervals_cover_what_they_say(kind):
     """Data drawn from the model: 95 % intervals hold 90 to 99 % of 600 new observations."""
-    kernel = RNTK(sigma_w=1.2, sigma_b=0.3)
+    kernel = RNTK(sigma_w=1.2, sigma_b=0.3, kind=kind)
     hits = []
     for seed in range(12):
         X = ragged(100 + seed, n=80)
-        own = kernel if prior == "ntk" else kernel.nngp
-        y = draw(own, X, 0.1, seed)
-        model = RNTKGaussianProcess(kernel, noise=0.1, prior=prior, optimizer=None).fit(X[:30], y[:30])
+        y = draw(kernel, X, 0.1, seed)
+        model = RNTKGaussianProcessRegressor(kernel, noise=0.1, optimizer=None).fit(X[:30], y[:30])
         mean, std = model.predict(X[30:], return_std=True, include_noise=True)
         hits.append(np.abs(y[30:] - mean) < stats.norm.ppf(0.975) * std)
     assert 0.90 < np.mean(hits) < 0.99
@@ -112,7 +112,7 @@ def test_intervals_cover_what_they_say(prior):
 def test_samples_have_the_posterior_s_moments():
     X, new = ragged(4), ragged(5, n=3)
     y = np.array([x.sum() for x in X])
-    model = RNTKGaussianProcess(RNTK(), noise=0.2, optimizer=None).fit(X, y)
+    model = RNTKGaussianProcessRegressor(RNTK(), noise=0.2, optimizer=None).fit(X, y)
     mean, covariance = model.predict(new, return_cov=True)
     sample = model.sample_y(new, n_samples=20_000, random_state=1)
     assert sample.shape == (3, 20_000)
@@ -126,8 +126,8 @@ def test_normalised_targets_shift_and_scale():
     X = ragged(6)
     y = np.array([x.mean() for x in X])
     kernel = RNTK(readout="mean")
-    plain = RNTKGaussianProcess(kernel, noise=0.1, optimizer=None, normalize_y=True).fit(X, y)
-    moved = RNTKGaussianProcess(kernel, noise=0.1, optimizer=None, normalize_y=True).fit(X, 100 + 7 * y)
+    plain = RNTKGaussianProcessRegressor(kernel, noise=0.1, optimizer=None, normalize_y=True).fit(X, y)
+    moved = RNTKGaussianProcessRegressor(kernel, noise=0.1, optimizer=None, normalize_y=True).fit(X, 100 + 7 * y)
     a, b = plain.predict(X, return_std=True), moved.predict(X, return_std=True)
     np.testing.assert_allclose(b[0], 100 + 7 * a[0], rtol=1e-9)
     np.testing.assert_allclose(b[1], 7 * a[1], rtol=1e-9)
@@ -138,13 +138,13 @@ def test_normalised_targets_shift_and_scale():
 )
 def test_other_kernels(kernel):
     X = np.random.default_rng(0).standard_normal((20, 4))
-    model = RNTKGaussianProcess(kernel, noise=0.1).fit(X, X[:, 0])
+    model = RNTKGaussianProcessRegressor(kernel, noise=0.1).fit(X, X[:, 0])
     assert model.score(X, X[:, 0]) > 0.9
 
 
 def test_pickle_keeps_the_posterior():
     X = ragged(7)
-    model = RNTKGaussianProcess(RNTK(), noise=0.1, optimizer=None).fit(X, [x.sum() for x in X])
+    model = RNTKGaussianProcessRegressor(RNTK(), noise=0.1, optimizer=None).fit(X, [x.sum() for x in X])
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(model.predict(X, return_std=True), again.predict(X, return_std=True))
 
@@ -152,29 +152,95 @@ def test_pickle_keeps_the_posterior():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"prior": "mlp"}, "prior"),
         ({"noise": -1.0}, "noise"),
         ({"noise": "much"}, "noise"),
         ({"optimizer": "adam"}, "optimizer"),
-        ({"prior": "nngp", "kernel": RBF()}, "nngp"),
     ],
 )
 def test_wrong_parameters_are_named(settings, message):
     X = np.random.default_rng(0).standard_normal((5, 3))
     with pytest.raises(ValueError, match=message):
-        RNTKGaussianProcess(**settings).fit(X, X[:, 0])
+        RNTKGaussianProcessRegressor(**settings).fit(X, X[:, 0])
 
 
 def test_duplicates_without_noise_are_explained():
     X = np.ones((4, 3))
     with pytest.raises(LinAlgError, match="smallest eigenvalue"):
-        RNTKGaussianProcess(noise=0.0, optimizer=None).fit(X, np.arange(4.0))
+        RNTKGaussianProcessRegressor(noise=0.0, optimizer=None).fit(X, np.arange(4.0))
 
 
 def test_one_target_only_and_one_kind_of_spread():
     X = ragged(8)
     with pytest.raises(ValueError, match="2 columns"):
-        RNTKGaussianProcess().fit(X, np.zeros((12, 2)))
-    model = RNTKGaussianProcess(optimizer=None).fit(X, np.arange(12.0))
+        RNTKGaussianProcessRegressor().fit(X, np.zeros((12, 2)))
+    model = RNTKGaussianProcessRegressor(optimizer=None).fit(X, np.arange(12.0))
     with pytest.raises(ValueError, match="not for both"):
         model.predict(X, return_std=True, return_cov=True)
+
+
+# -- trial points ------------------------------------------------------------------------------------------------------
+
+
+def test_an_overflow_at_a_trial_point_turns_the_line_search_back():
+    """Targets that ask for a large σ_w, on sequences long enough that a step too far is beyond float64."""
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal(400) for _ in range(8)]
+    kernel = RNTK(sigma_w=1.5, sigma_w_bounds=(1e-2, 1e3), sigma_u_bounds="fixed", sigma_v_bounds="fixed")
+    with pytest.raises(KernelOverflowError):
+        clone(kernel).set_params(sigma_w=5.0)(X)
+    y = 1e30 * rng.standard_normal(8)
+    model = RNTKGaussianProcessRegressor(kernel, noise=1.0, noise_bounds="fixed").fit(X, y)
+    assert model.log_marginal_likelihood_value_ > model.log_marginal_likelihood(np.log([1.5])) + 100
+    assert 1.5 < model.kernel_.sigma_w < 5
+    with pytest.raises(KernelOverflowError):  # what the start itself cannot do is no matter of the search
+        RNTKGaussianProcessRegressor(clone(kernel).set_params(sigma_w=6.0), noise=1.0).fit(X, y)
+
+
+class Mistaken(RBF):
+    """A kernel whose author made a mistake in the gradient."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        if eval_gradient:
+            raise ValueError("operands could not be broadcast together")
+        return super().__call__(X, Y)
+
+
+def test_mistakes_of_a_kernel_are_not_taken_for_bad_points():
+    X = np.random.default_rng(0).standard_normal((6, 3))
+    with pytest.raises(ValueError, match="broadcast"):
+        RNTKGaussianProcessRegressor(Mistaken()).fit(X, X[:, 0])
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_weight_is_a_number_of_observations():
+    X, new = ragged(9), ragged(10, n=4)
+    y = np.array([x.sum() for x in X])
+    weight = np.arange(12) % 4
+    repeated = np.repeat(np.arange(12), weight)
+    options = {"kernel": RNTK(), "noise": 0.3, "optimizer": None, "normalize_y": True}
+    weighted = RNTKGaussianProcessRegressor(**options).fit(X, y, weight)
+    assert len(weighted.sequences_) == 9
+    whole = RNTKGaussianProcessRegressor(**options).fit([X[i] for i in repeated], y[repeated])
+    for a, b in zip(weighted.predict(new, return_std=True), whole.predict(new, return_std=True), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8)
+    theta = weighted._theta()
+    _, gradient = weighted.log_marginal_likelihood(theta, eval_gradient=True)
+    move = np.append(np.zeros(len(theta) - 1), 1e-5)
+    slope = weighted.log_marginal_likelihood(theta + move) - weighted.log_marginal_likelihood(theta - move)
+    assert gradient[-1] == pytest.approx(slope / 2e-5, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["ntk", "nngp"])
+def test_deviations_come_from_a_diagonal(kind, monkeypatch):
+    """For the NNGP they once took a Gram matrix of one sequence after another."""
+    X, new = ragged(11), ragged(12, n=5)
+    kernel = RNTK(kind=kind, sigma_h=0.3, sigma_b=0.2)
+    model = RNTKGaussianProcessRegressor(kernel, noise=0.1, optimizer=None).fit(X, [x.sum() for x in X])
+    covariance = model.predict(new, return_cov=True)[1]
+    shapes, real = [], model._training().pairwise.pairs
+    monkeypatch.setattr(model._training().pairwise, "pairs", lambda *sides: shapes.append(real(*sides)) or shapes[-1])
+    _, std = model.predict(new, return_std=True)
+    np.testing.assert_allclose(std**2, np.diagonal(covariance), rtol=1e-9)
+    assert [K.shape for K in shapes] == [(5, 12)]

@@ -1,27 +1,22 @@
-"""Searches: closed forms against brute force, the paper's grids, samples, caches, ties."""
+"""The learners that choose their kernels: closed forms against brute force, views, samples, caches, ties, weights."""
 
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut, cross_val_score
-from sklearn.svm import SVC
 
 from helpers.data import waves
-from rntk import RNTK, RNTKClassifierCV, RNTKRegressorCV, as_batch, suggest
-from rntk.io.models import load, save
-from rntk.learners.search import folds as folds_module
-from rntk.learners.search import store as store_module
-from rntk.learners.search.base import sample
-from rntk.learners.search.fast import Trial, Verdict, choose, in_order
-from rntk.learners.search.folds import MAX_ITERATIONS, class_folds, svm_scores
-from rntk.learners.search.grids import FAMILIES, PAPER_C, Candidate, fast_grid, paper_grid
-from rntk.learners.search.polynomial import Polynomial
-from rntk.learners.search.ridge import ridge_path
-from rntk.learners.search.store import GramStore
+from rntk import RNTK, RNTKClassifier, RNTKClassifierCV, RNTKRegressor, RNTKRegressorCV, as_batch, suggest
+from rntk.activations import HermiteActivation
+from rntk.learners.search import ensemble
+from rntk.learners.search.candidates import Candidate, candidates_for
+from rntk.learners.search.ensemble import Trial, choose, in_order, sample
+from rntk.learners.search.leave_one_out import Verdict, ridge_path
 from rntk.learners.search.views import VIEWS, View, scaled_view
 
 
@@ -38,35 +33,30 @@ def test_left_out_predictions_are_those_of_models_fitted_to_the_others():
             np.testing.assert_allclose(path.left_out[r, i], K[i, rest] @ dual, rtol=1e-7, atol=1e-9)
 
 
-# -- grids -------------------------------------------------------------------------------------------------------------
+def test_left_out_predictions_of_weighted_sequences():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((14, 20))
+    K, targets, weight = A @ A.T, rng.standard_normal((14, 3)), rng.uniform(0.2, 3.0, 14)
+    path = ridge_path(K, targets, np.array([0.5]), weight)
+    np.testing.assert_allclose(path.dual[0], np.linalg.solve(K + 0.5 * np.diag(1 / weight), targets), rtol=1e-8)
+    for i, (rest, _) in enumerate(LeaveOneOut().split(K)):
+        dual = np.linalg.solve(K[np.ix_(rest, rest)] + 0.5 * np.diag(1 / weight[rest]), targets[rest])
+        np.testing.assert_allclose(path.left_out[0, i], K[i, rest] @ dual, rtol=1e-7, atol=1e-9)
 
 
-def test_the_paper_s_grids_have_their_sizes():
-    assert {family: len(paper_grid(family)) for family in FAMILIES} == {
-        "rntk": 15 * 12 * 5,
-        "ntk": 10 * 6 * 9,
-        "rbf": 18,
-        "polynomial": 30,
-    }
-    assert all(candidate.view == View("unit norm") for family in FAMILIES for candidate in paper_grid(family))
+def test_the_learners_have_another_name():
+    assert RNTKClassifierCV is RNTKClassifier
+    assert RNTKRegressorCV is RNTKRegressor
 
 
-def test_kernels_of_the_paper_s_comparison():
-    X = np.random.default_rng(0).standard_normal((4, 3))
-    alpha, rbf = next((c.settings["alpha"], c.kernel) for c in paper_grid("rbf") if c.settings["alpha"] == 0.7)
-    square = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(rbf(X), np.exp(-alpha * square), rtol=1e-12)
-    np.testing.assert_allclose(Polynomial(3, 0.5)(X, X[:2]), (0.5 + X @ X[:2].T) ** 3)
-    np.testing.assert_allclose(Polynomial(3, 0.5).diag(X), np.diag(Polynomial(3, 0.5)(X)))
-    cosine = Polynomial(1, 0.0, cosine=True)(np.vstack([X, np.zeros(3)]))
-    np.testing.assert_allclose(np.diag(cosine), [1, 1, 1, 1, 0])
+# -- candidates --------------------------------------------------------------------------------------------------------
 
 
 def test_long_sequences_are_averaged_down_for_the_mean_readout_only():
-    grid = fast_grid("rntk", as_batch(np.random.default_rng(0).standard_normal((3, 450))), 200)
+    grid = candidates_for(as_batch(np.random.default_rng(0).standard_normal((3, 450))), 200)
     blocks = {(c.settings["readout"], c.view.block) for c in grid}
     assert blocks == {("mean", 3), ("mean", 5), ("last", 1)}
-    short = fast_grid("rntk", as_batch(np.random.default_rng(0).standard_normal((3, 50))), 200)
+    short = candidates_for(as_batch(np.random.default_rng(0).standard_normal((3, 50))), 200)
     assert {c.view.block for c in short} == {1}
     assert len({(c.view, repr(c.kernel)) for c in short}) == len(short)
 
@@ -99,13 +89,12 @@ def test_the_scaled_view_is_for_sequences_that_differ_in_level_or_size():
     assert scaled_view(View("values")(raw), 1) is None
 
 
-# -- the fast search ---------------------------------------------------------------------------------------------------
+# -- the search --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_classifies(family):
+def test_it_classifies():
     X, y = waves(0, n=24, lengths=(12, 13))
-    model = RNTKClassifierCV(family=family, n_members=3).fit(X, y)
+    model = RNTKClassifier(n_members=3).fit(X, y)
     new, wanted = waves(1, n=12, lengths=(12, 13))
     assert model.score(new, wanted) >= 0.75
     assert len(model.members_) == 3
@@ -115,7 +104,7 @@ def test_every_family_classifies(family):
 
 def test_the_vote_is_the_mean_of_ridge_models():
     X, y = waves(2, n=20, classes=3)
-    model = RNTKClassifierCV(n_members=2).fit(X, y)
+    model = RNTKClassifier(n_members=2).fit(X, y)
     new = as_batch(waves(3, n=4, classes=3)[0])
     targets, total = np.where(y[:, None] == np.arange(3), 1.0, -1.0), 0
     for member in model.members_:
@@ -128,7 +117,7 @@ def test_the_vote_is_the_mean_of_ridge_models():
 
 def test_leave_one_out_score_of_the_search_is_that_of_brute_force():
     X, y = waves(4, n=12)
-    model = RNTKClassifierCV(n_members=1).fit(X, y)
+    model = RNTKClassifier(n_members=1).fit(X, y)
     member, hits = model.members_[0], 0
     batch = member.view(as_batch(X))
     K = np.asarray(member.kernel(batch), dtype=np.float64)
@@ -142,14 +131,15 @@ def test_leave_one_out_score_of_the_search_is_that_of_brute_force():
 
 def test_many_sequences_are_searched_on_a_stratified_sample_and_fitted_whole():
     X, y = waves(5, n=60, classes=3)
-    model = RNTKClassifierCV(max_sequences=20, n_members=2, random_state=1).fit(X, y)
-    assert all(len(member.sequences) == 60 for member in model.members_)
-    again = RNTKClassifierCV(max_sequences=20, n_members=2, random_state=1).fit(X, y)
+    model = RNTKClassifier(max_sequences=20, n_members=2, random_state=1).fit(X, y)
+    assert len(model.sequences_) == 60
+    assert all(member.dual.shape == (60, 3) for member in model.members_)
+    again = RNTKClassifier(max_sequences=20, n_members=2, random_state=1).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
     groups = np.repeat([0, 1, 2], [80, 15, 5])
     kept = sample(100, groups, 40, np.random.RandomState(0))
     np.testing.assert_array_equal(np.bincount(groups[kept]), [32, 6, 2])
-    assert sample(40, groups, 40, np.random.RandomState(0)) is None
+    np.testing.assert_array_equal(sample(40, groups[:40], 40, np.random.RandomState(0)), np.arange(40))
     assert len(sample(100, None, 40, np.random.RandomState(0))) == 40
 
 
@@ -190,25 +180,25 @@ def test_regression_and_its_targets():
     rng = np.random.default_rng(6)
     X = [rng.standard_normal(rng.integers(8, 14)).cumsum() for _ in range(40)]
     y = np.array([[x[-1] - x[0], 3 + x.std()] for x in X])
-    model = RNTKRegressorCV(n_members=3).fit(X, y)
+    model = RNTKRegressor(n_members=3).fit(X, y)
     assert model.predict(X).shape == (40, 2)
     assert model.score(X, y) > 0.5
     assert 0 < model.loo_score_ < model.score(X, y)
-    one = RNTKRegressorCV(n_members=3).fit(X, y[:, 1])
+    one = RNTKRegressor(n_members=3).fit(X, y[:, 1])
     assert one.predict(X).shape == (40,)
 
 
 def test_clone_pickle_and_cross_validation():
     X, y = waves(7, n=18)
-    model = RNTKClassifierCV(n_members=2).fit(X, y)
+    model = RNTKClassifier(n_members=2).fit(X, y)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     assert not hasattr(clone(model), "members_")
-    assert cross_val_score(RNTKClassifierCV(n_members=2), X, y, cv=3).mean() > 0.6
+    assert cross_val_score(RNTKClassifier(n_members=2), X, y, cv=3).mean() > 0.6
 
 
 def test_multivariate_sequences():
     X, y = waves(8, n=20, channels=3)
-    model = RNTKClassifierCV(n_members=2).fit(X, y)
+    model = RNTKClassifier(n_members=2).fit(X, y)
     assert model.score(X, y) > 0.9
     with pytest.raises(ValueError, match=r"1 channel,.*expecting 3"):
         model.predict([np.zeros(9)])
@@ -217,8 +207,8 @@ def test_multivariate_sequences():
 # -- a kernel to start with --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", [RNTKClassifierCV, RNTKRegressorCV])
-def test_a_search_tries_the_kernel_it_is_given(search, tmp_path):
+@pytest.mark.parametrize("search", [RNTKClassifier, RNTKRegressor])
+def test_a_search_tries_the_kernel_it_is_given(search):
     X, y = waves(3)
     start = RNTK(sigma_w=1.3, sigma_b=0.123)
     plain, started = search().fit(X, y), search(start=start).fit(X, y)
@@ -231,99 +221,26 @@ def test_a_search_tries_the_kernel_it_is_given(search, tmp_path):
     # Their scores are those of the kernel itself on that view.
     batch = as_batch(X)
     K = start(View("differences")(batch))
-    targets = np.where(np.asarray(y)[:, None] == np.arange(2), 1.0, -1.0) if search is RNTKClassifierCV else None
+    targets = np.where(np.asarray(y)[:, None] == np.arange(2), 1.0, -1.0) if search is RNTKClassifier else None
     if targets is not None:
         trial = started.cv_results_["params"].index(added[3])
         path = ridge_path(K, targets, np.array([started.cv_results_["ridge"][trial]]) * np.trace(K) / len(K))
         score = np.mean(path.left_out[0].argmax(axis=1) == y)
         assert score == started.cv_results_["mean_test_score"][trial]
-    save(started, tmp_path / "model.rntk")
-    np.testing.assert_array_equal(load(tmp_path / "model.rntk").predict(X), started.predict(X))
     assert clone(started).start.sigma_b == 0.123
 
 
 def test_a_suggestion_starts_a_search():
     X, y = waves(4)
     found = suggest(X)
-    model = RNTKClassifierCV(start=found.kernel).fit(X, y)
+    model = RNTKClassifier(start=found.kernel).fit(X, y)
     assert model.cv_results_["params"][0]["sigma_w"] == found.kernel.sigma_w
 
 
 def test_what_a_search_cannot_start_with():
     X, y = waves(5)
-    for start, search in (("relu", "fast"), (RNTK(), "paper")):
-        with pytest.raises(ValueError, match="start="):
-            RNTKClassifierCV(start=start, search=search).fit(X, y)
-
-
-# -- the paper's protocol ----------------------------------------------------------------------------------------------
-
-
-def test_paper_scores_are_those_of_scikit_learn(monkeypatch):
-    X, y = waves(9, n=24, lengths=(9, 10))
-    model = RNTKClassifierCV(search="paper", family="polynomial", random_state=0).fit(X, y)
-    folds = class_folds(y, 10, np.random.RandomState(0))
-    unit = np.stack([x[:, 0] / np.linalg.norm(x) for x in X])
-    for k in (0, 37, 149):
-        settings = model.cv_results_["params"][k]
-        K = (settings["offset"] + unit @ unit.T) ** settings["degree"]
-        wanted = cross_val_score(SVC(kernel="precomputed", C=settings["C"]), K, y, cv=folds).mean()
-        assert model.cv_results_["mean_test_score"][k] == pytest.approx(wanted)
-    assert len(model.cv_results_["params"]) == 150
-    assert model.best_index_ == np.argmax(model.cv_results_["mean_test_score"])
-    np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(View("unit norm")(as_batch(X))))
-
-
-def test_a_larger_cost_changes_nothing_once_no_weight_is_at_its_bound():
-    """Scores that were carried over from a smaller C are those of fits at the larger one."""
-    X, y = waves(12, n=24, lengths=(12, 13))
-    batch = as_batch(X)
-    folds = class_folds(y, 4, np.random.RandomState(0))
-    candidates = paper_grid("rntk")[::90]
-    scores = svm_scores(candidates, GramStore(batch, None, 1), y, folds, PAPER_C, False)
-    fitted = 0
-    for row, candidate in zip(scores, candidates, strict=True):
-        K = candidate.kernel(candidate.view(batch))
-        for found, cost in zip(row, PAPER_C, strict=True):
-            models = [SVC(kernel="precomputed", C=cost).fit(K[np.ix_(a, a)], y[a]) for a, _ in folds]
-            wanted = np.mean([m.score(K[np.ix_(b, a)], y[b]) for m, (a, b) in zip(models, folds, strict=True)])
-            assert found == pytest.approx(wanted, abs=1e-11)
-            fitted += all(np.abs(m.dual_coef_).max() < cost / 10 for m in models)
-    assert fitted > 5  # some were carried over
-
-
-def test_a_kernel_on_which_libsvm_never_stops_does_not_stop_the_search(monkeypatch):
-    """scikit-learn sets no limit; long sequences at sigma_w = 1.47 without bias need one."""
-    assert (
-        RNTKClassifierCV(search="paper", family="rbf").fit(*waves(9, lengths=(9, 10))).best_estimator_.max_iter
-        == MAX_ITERATIONS
-    )
-    monkeypatch.setattr(folds_module, "MAX_ITERATIONS", 2)  # nothing converges, as there
-    X, y = waves(12)
-    batch = as_batch(X)
-    scores = svm_scores(
-        paper_grid("rntk")[::300], GramStore(batch, None, 1), y, class_folds(y, 3, None), PAPER_C, False
-    )
-    assert np.isfinite(scores).all()  # and no warning for each of them
-
-
-def test_paper_regression():
-    rng = np.random.default_rng(10)
-    X = rng.standard_normal((20, 6))
-    model = RNTKRegressorCV(search="paper", family="rbf").fit(X, X[:, 0])
-    assert model.best_params_["ridge"] in (0, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, *range(1, 9), 10, 100)
-    assert set(model.best_params_) == {"alpha", "ridge"}
-    assert model.predict(X).shape == (20,)
-    singular = RNTKRegressorCV(search="paper", family="polynomial").fit(np.vstack([X, X]), np.tile(X[:, 0], 2))
-    assert singular.predict(X).shape == (20,)
-
-
-def test_small_classes_do_not_stop_the_folds():
-    y = np.array([0] * 8 + [1] * 2 + [2])
-    folds = class_folds(y, 10, np.random.RandomState(0))
-    assert sorted(np.concatenate([test for _, test in folds])) == list(range(11))
-    with pytest.raises(ValueError, match="single sequence"):
-        class_folds(np.arange(4), 10, np.random.RandomState(0))
+    with pytest.raises(ValueError, match="start="):
+        RNTKClassifier(start="relu").fit(X, y)
 
 
 @pytest.mark.parametrize("most, again", [(500, 0), (10, 2)])
@@ -331,64 +248,126 @@ def test_every_kernel_is_computed_once(monkeypatch, most, again):
     """Without a cache too; those chosen on a sample once more, on all sequences."""
     X, y = waves(13, n=14)
     calls = []
-    real = store_module.gram
-    monkeypatch.setattr(store_module, "gram", lambda *given: calls.append(given) or real(*given))
-    model = RNTKClassifierCV(n_members=2, max_sequences=most).fit(X, y)
+    real = ensemble.gram
+    monkeypatch.setattr(ensemble, "gram", lambda *given: calls.append(given) or real(*given))
+    model = RNTKClassifier(n_members=2, max_sequences=most).fit(X, y)
     assert len(calls) == len(model.cv_results_["params"]) + again
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------
 
 
+def entries(folder):
+    """What is kept, and when it was last changed."""
+    return {each: max(file.stat().st_mtime_ns for file in each.rglob("*")) for each in folder.iterdir()}
+
+
 def test_an_interrupted_search_goes_on_where_it_stopped(tmp_path, monkeypatch):
     X, y = waves(11, n=14)
     calls = []
-    real = store_module.gram
+    real = ensemble.gram
 
-    def counted(kernel, batch, other=None):
-        calls.append(kernel)
+    def interrupted(*given):
+        calls.append(given)
         if len(calls) == 6:
             raise KeyboardInterrupt
-        return real(kernel, batch, other)
+        return real(*given)
 
-    monkeypatch.setattr(store_module, "gram", counted)
+    monkeypatch.setattr(ensemble, "gram", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        RNTKClassifierCV(cache=tmp_path).fit(X, y)
-    assert len(list(tmp_path.glob("*.npy"))) == 5
-    calls.clear()
-    calls += [None] * 10
-    model = RNTKClassifierCV(cache=tmp_path).fit(X, y)
-    total = len(model.cv_results_["params"])
-    assert len(calls) - 10 == total - 5  # each kernel once, members included
-    calls.clear()
-    calls += [None] * 10
-    again = RNTKClassifierCV(cache=tmp_path).fit(X, y)
-    assert len(calls) == 10
-    np.testing.assert_allclose(again.decision_function(X), RNTKClassifierCV().fit(X, y).decision_function(X), atol=1e-6)
+        RNTKClassifier(cache=tmp_path).fit(X, y)
+    first = entries(tmp_path)
+    assert len(first) == 5
+    model = RNTKClassifier(cache=tmp_path).fit(X, y)
+    whole = entries(tmp_path)
+    assert len(whole) == len(model.cv_results_["params"])
+    assert first.items() <= whole.items()
+    again = RNTKClassifier(cache=tmp_path).fit(X, y)
+    assert entries(tmp_path) == whole
+    np.testing.assert_allclose(again.decision_function(X), RNTKClassifier().fit(X, y).decision_function(X), atol=1e-6)
 
 
-def test_the_cache_knows_data_kernels_and_broken_files(tmp_path):
-    batch, other = as_batch(np.eye(3)), as_batch(np.eye(3) + 1)
-    a = Candidate(View("values"), RNTK(sigma_w=1.0), {})
-    b = Candidate(View("values"), RNTK(sigma_w=1.1), {})
-    c = Candidate(View("differences"), RNTK(sigma_w=1.0), {})
-    paths = {GramStore(x, tmp_path, 1)._path(k) for x in (batch, other) for k in (a, b, c)}
-    assert len(paths) == 6
-    store = GramStore(batch, tmp_path, 1)
-    K = store.gram(a)
-    np.testing.assert_array_equal(K, store.gram(a))
-    store._path(a).write_bytes(b"not an array")
-    np.testing.assert_array_equal(K, store.gram(a))
+def bump(z):
+    return np.exp(-(z**2) / 2)
+
+
+def wave(z):
+    return np.sin(1.5 * z)
+
+
+def test_two_activations_of_one_name_share_no_matrix(tmp_path):
+    """The cache once knew a kernel by the text of its parameters, and an activation's text is its name."""
+    X, y = waves(12, n=14)
+    errors = []
+    for function in (bump, wave):
+        start = RNTK(HermiteActivation("mine", function), sigma_w=0.8, sigma_b=0.5)
+        alone = RNTKClassifier(start=start).fit(X, y)
+        cached = RNTKClassifier(start=start, cache=tmp_path).fit(X, y)
+        np.testing.assert_allclose(cached.cv_results_["loo_error"], alone.cv_results_["loo_error"], rtol=1e-6)
+        errors.append(alone.cv_results_["loo_error"][0])
+    assert abs(errors[0] - errors[1]) > 1e-3
+
+
+def test_a_cache_is_a_folder(tmp_path):
+    X, y = waves(12, n=6)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="cache"):
-        GramStore(batch, tmp_path / "file", 1)
+    with pytest.raises(ValueError, match="can't be used as a folder"):
+        RNTKClassifier(cache=tmp_path / "file").fit(X, y)
+
+
+# -- weights, and what is kept -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [RNTKClassifier(n_members=3), RNTKRegressor(n_members=3)])
+def test_a_weight_of_zero_is_as_if_the_sequence_were_not_there(learner):
+    X, y = waves(14, n=20)
+    y = y + 0.5 if isinstance(learner, RNTKRegressor) else y
+    weight = np.where(np.arange(20) < 15, 2.0, 0.0)
+    weighted, without = clone(learner).fit(X, y, weight), clone(learner).fit(X[:15], y[:15])
+    assert len(weighted.sequences_) == 15
+    assert weighted.best_params_ == pytest.approx(without.best_params_)
+    np.testing.assert_allclose(weighted.predict(X), without.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(weighted.cv_results_["loo_error"], without.cv_results_["loo_error"], rtol=1e-9)
+
+
+def test_weights_decide_what_is_right():
+    """Two sequences alike with different labels: the heavier one is believed, and its class counts in the score."""
+    X, y = waves(15, n=20)
+    X, y = [*X, X[0]], np.append(y, 1 - y[0])
+    for heavy in (0, 20):
+        weight = np.ones(21)
+        weight[heavy] = 50.0
+        model = RNTKClassifier(n_members=1).fit(X, y, weight)
+        assert model.predict([X[0]]) == y[heavy]
+
+
+def test_the_training_side_is_prepared_once_and_is_not_pickled():
+    X, y = waves(16, n=12)
+    model = RNTKClassifier(n_members=3).fit(X, y)
+    expected = model.decision_function(X[:4])
+    sides = [prepared._side for prepared in model._training()]
+    model.decision_function(X[4:])
+    assert all(a is prepared._side for a, prepared in zip(sides, model._training(), strict=True))
+    again = pickle.loads(pickle.dumps(model))
+    assert "_prepared" not in again.__dict__
+    np.testing.assert_array_equal(again.decision_function(X[:4]), expected)
+    model.fit(X[:10], y[:10])
+    assert all(len(prepared) == 10 for prepared in model._training())
+
+
+def test_the_documentation_names_every_view():
+    """It once said two, values and differences."""
+    tutorial = Path(__file__).parents[2] / "docs" / "tutorials" / "classify-your-series.md"
+    for text in (RNTKClassifier.__doc__, tutorial.read_text(encoding="utf-8")):
+        text = " ".join(text.split())
+        assert "four views" in text
+        for name in VIEWS:
+            assert name in text, name
 
 
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"search": "slow"}, "search"),
-        ({"family": "gak"}, "family"),
         ({"n_members": 0}, "n_members"),
         ({"max_length": 1.5}, "max_length"),
         ({"max_sequences": True}, "max_sequences"),
@@ -396,6 +375,6 @@ def test_the_cache_knows_data_kernels_and_broken_files(tmp_path):
 )
 def test_wrong_parameters_are_named(settings, message):
     X, y = waves(12, n=6)
-    for learner in (RNTKClassifierCV, RNTKRegressorCV):
+    for learner in (RNTKClassifier, RNTKRegressor):
         with pytest.raises(ValueError, match=message):
             learner(**settings).fit(X, y)

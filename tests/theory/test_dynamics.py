@@ -16,7 +16,7 @@ import pytest
 from scipy import integrate, optimize
 from sklearn.gaussian_process.kernels import RBF
 
-from rntk import NTK, RNTK, RNTKGaussianProcess, RNTKRegressor, SequenceError
+from rntk import NTK, RNTK, RNTKGaussianProcessRegressor, RNTKRidge, SequenceError
 from rntk.kernels.pairwise import in_blocks
 from rntk.theory.dynamics import Dynamics, process
 from rntk.theory.dynamics.clock import Clock
@@ -224,7 +224,7 @@ def test_late_training_losses_keep_their_digits():
 def test_the_end_of_training_is_kernel_regression(name, ridge):
     model = Trained(KERNELS[name])
     training = model.dynamics(ridge)
-    expected = RNTKRegressor(model.kernel, alpha=ridge).fit(model.X, model.y).predict(model.new)
+    expected = RNTKRidge(model.kernel, alpha=ridge).fit(model.X, model.y).predict(model.new)
     rate = training.critical_learning_rate
     for moment in ({"time": np.inf}, {"time": 1e300}, {"steps": np.inf}, {"steps": 10**15}):
         close(training.predict(model.new, **moment, learning_rate=rate), expected, 1e-9)
@@ -260,7 +260,7 @@ def test_where_both_kernels_are_proportional_training_is_bayesian_inference():
     np.testing.assert_allclose(kernel(X), 3 * kernel.nngp(X))
     for ridge in (0.0, 0.6):
         # Noise-free in 𝒦 for ridge 0; with a ridge only the mean is a posterior's, with noise λ/3.
-        expected = RNTKGaussianProcess(kernel, noise=max(ridge / 3, 1e-13), prior="nngp", optimizer=None).fit(X, y)
+        expected = RNTKGaussianProcessRegressor(kernel.nngp, noise=max(ridge / 3, 1e-13), optimizer=None).fit(X, y)
         mean, std = Dynamics(kernel, X, y, ridge).predict(new, time=np.inf, return_std=True)
         wanted_mean, wanted_std = expected.predict(new, return_std=True)
         np.testing.assert_allclose(mean, wanted_mean, atol=1e-9)
@@ -466,7 +466,7 @@ def test_normalised_kernels_have_a_mean_only():
     model = Trained(RNTK(), outputs=1)
     kernel, y = RNTK(normalize=True), model.y[:, 0]
     training = Dynamics(kernel, model.X, y)
-    expected = RNTKRegressor(kernel, alpha=0.0).fit(model.X, y).predict(model.new)
+    expected = RNTKRidge(kernel, alpha=0.0).fit(model.X, y).predict(model.new)
     np.testing.assert_allclose(training.predict(model.new, time=np.inf), expected, rtol=1e-9)
     for call in (partial(training.predict, return_std=True), partial(training.predict, return_cov=True), training.loss):
         with pytest.raises(ValueError, match="normalize=True leaves no covariance"):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ..learners import RNTKClassifierCV, RNTKRegressorCV
+from ..learners import RNTKClassifier, RNTKRegressor
 from ..sequences import SequenceBatch
 from . import not_installed
 
@@ -34,23 +34,19 @@ class _SearchAdapter:
         "capability:multivariate": True,
         "capability:unequal_length": True,
     }
-    _search: type[RNTKClassifierCV] | type[RNTKRegressorCV]
+    _search: type[RNTKClassifier] | type[RNTKRegressor]
 
     def __init__(
         self,
-        search: str = "fast",
-        family: str = "rntk",
         n_members: int = 8,
         max_length: int = 200,
         max_sequences: int = 500,
         n_jobs: int = 1,
-        random_state: Any = 0,
+        random_state: Any = None,
         cache: Any = None,
         progress: bool | None = None,
         start: Any = None,
     ) -> None:
-        self.search = search
-        self.family = family
         self.n_members = n_members
         self.max_length = max_length
         self.max_sequences = max_sequences
@@ -78,17 +74,31 @@ class _SearchAdapter:
 
 
 class RNTKAeonClassifier(_SearchAdapter, BaseClassifier):  # type: ignore[misc]
-    """`rntk.RNTKClassifierCV` as a classifier of aeon.
+    """`rntk.RNTKClassifier` as a classifier of aeon.
 
     Parameters
     ----------
-    search, family, n_members, max_length, max_sequences, random_state, cache, progress, start : as in
-        `RNTKClassifierCV`.
-    n_jobs : threads, as aeon counts them: 1 unless told otherwise, -1 is all cores.
+    n_members : int, default=8
+        As in `RNTKClassifier`.
+    max_length : int, default=200
+        As in `RNTKClassifier`.
+    max_sequences : int, default=500
+        As in `RNTKClassifier`.
+    n_jobs : int, default=1
+        Threads, as aeon counts them: -1 is all cores.
+    random_state : int, RandomState or None, default=None
+        As in `RNTKClassifier`.
+    cache : path or None, default=None
+        As in `RNTKClassifier`.
+    progress : bool or None, default=None
+        As in `RNTKClassifier`.
+    start : RNTK, NTK or None, default=None
+        As in `RNTKClassifier`.
 
     Attributes
     ----------
-    model_ : the fitted `RNTKClassifierCV`, with its `cv_results_`, `best_params_` and `members_`.
+    model_ : RNTKClassifier
+        The fitted learner, with its `cv_results_`, `best_params_` and `members_`.
 
     Notes
     -----
@@ -107,7 +117,7 @@ class RNTKAeonClassifier(_SearchAdapter, BaseClassifier):  # type: ignore[misc]
     array(['fast'], dtype='<U4')
     """
 
-    _search = RNTKClassifierCV
+    _search = RNTKClassifier
 
     def _predict_proba(self, X: Any) -> Array:
         """(n, classes): softmax of the scores; not calibrated."""
@@ -118,17 +128,31 @@ class RNTKAeonClassifier(_SearchAdapter, BaseClassifier):  # type: ignore[misc]
 
 
 class RNTKAeonRegressor(_SearchAdapter, BaseRegressor):  # type: ignore[misc]
-    """`rntk.RNTKRegressorCV` as a regressor of aeon.
+    """`rntk.RNTKRegressor` as a regressor of aeon.
 
     Parameters
     ----------
-    search, family, n_members, max_length, max_sequences, random_state, cache, progress, start : as in
-        `RNTKRegressorCV`.
-    n_jobs : threads, as aeon counts them: 1 unless told otherwise, -1 is all cores.
+    n_members : int, default=8
+        As in `RNTKRegressor`.
+    max_length : int, default=200
+        As in `RNTKRegressor`.
+    max_sequences : int, default=500
+        As in `RNTKRegressor`.
+    n_jobs : int, default=1
+        Threads, as aeon counts them: -1 is all cores.
+    random_state : int, RandomState or None, default=None
+        As in `RNTKRegressor`.
+    cache : path or None, default=None
+        As in `RNTKRegressor`.
+    progress : bool or None, default=None
+        As in `RNTKRegressor`.
+    start : RNTK, NTK or None, default=None
+        As in `RNTKRegressor`.
 
     Attributes
     ----------
-    model_ : the fitted `RNTKRegressorCV`, with its `cv_results_`, `best_params_` and `members_`.
+    model_ : RNTKRegressor
+        The fitted learner, with its `cv_results_`, `best_params_` and `members_`.
 
     Examples
     --------
@@ -140,4 +164,4 @@ class RNTKAeonRegressor(_SearchAdapter, BaseRegressor):  # type: ignore[misc]
     True
     """
 
-    _search = RNTKRegressorCV
+    _search = RNTKRegressor

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.gaussian_process.kernels import Kernel
 
 from ..kernels import NTK, RNTK
-from ..kernels.pairwise import gram, self_gram
+from ..kernels.pairwise import of
+from ..learners.base import as_kernel
 from ..sequences import as_batch
 from . import not_installed
 
@@ -30,7 +30,8 @@ class RNTKPairwise(BasePairwiseTransformerPanel):  # type: ignore[misc]
 
     Parameters
     ----------
-    kernel : None for `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
+    kernel : None, kernel or function, default=None
+        `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
 
     Notes
     -----
@@ -63,28 +64,20 @@ class RNTKPairwise(BasePairwiseTransformerPanel):  # type: ignore[misc]
         self.kernel = kernel
         super().__init__()
 
-    def _kernel(self) -> Any:
-        if self.kernel is None:
-            return RNTK()
-        if isinstance(self.kernel, Kernel) or callable(self.kernel):
-            return self.kernel
-        raise ValueError(
-            "kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, "
-            f"not {self.kernel!r}"
-        )
-
     def transform(self, X: Any, X2: Any = None) -> Array:
         """(n, m) values of the kernel between the sequences of the panels `X` and `X2`, which is `X` if not passed."""
         # The base class says 'no X2' by passing X twice, but converts a given X2 first: to a copy, for most types.
         return np.asarray(super().transform(X, None if X2 is X else X2))
 
     def _transform(self, X: Any, X2: Any = None) -> Array:
-        left = as_batch(X)
-        return gram(self._kernel(), left, None if X2 is None or X2 is X else as_batch(X2, name="X2"))
+        right = None if X2 is None or X2 is X else as_batch(X2, name="X2")
+        return np.asarray(of(as_kernel(self.kernel)).gram(as_batch(X), right), dtype=np.float64)
 
     def transform_diag(self, X: Any) -> Array:
         """(n,) values of the kernel of every sequence with itself, the diagonal of `transform(X)`."""
-        return np.asarray(self_gram(self._kernel(), as_batch(self._pairwise_panel_x_check(X))))
+        batch, kernel = as_batch(self._pairwise_panel_x_check(X)), of(as_kernel(self.kernel))
+        kernel.plan(batch)
+        return np.asarray(kernel.diagonal(kernel.prepare(batch)), dtype=np.float64)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:

@@ -38,33 +38,20 @@ class Task(StrEnum):
 TASK_HELP = "auto: numbers are targets if they have fractions or none occurs twice, other labels classes."
 
 
-class Search(StrEnum):
-    """How kernels are chosen."""
-
-    FAST = "fast"
-    PAPER = "paper"
-
-
-class Family(StrEnum):
-    """Which kernels are tried."""
-
-    RNTK = "rntk"
-    NTK = "ntk"
-    RBF = "rbf"
-    POLYNOMIAL = "polynomial"
-
-
 def fit(
     data: DataArgument,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="File for the model, by custom named .rntk.")],
     task: Annotated[Task, typer.Option(help=TASK_HELP)] = (Task.AUTO),
-    search: Annotated[Search, typer.Option(help="fast, or the protocol of the RNTK paper.")] = Search.FAST,
-    family: Annotated[Family, typer.Option(help="Kernels to choose from.")] = Family.RNTK,
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; all cores unless given.")] = None,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of Gram matrices: an interrupted search goes on.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="For folds and samples.", min=0, max=2**32 - 1)] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="For the sample of many sequences that kernels are chosen on.", min=0, max=2**32 - 1
+        ),
+    ] = 0,
     label: LabelOption = "auto",
     format: FormatOption = None,
     missing: MissingOption = Missing.ERROR,
@@ -77,10 +64,10 @@ def fit(
     classify, y = _targets(content, task)
 
     from ..io.models import save
-    from ..learners import RNTKClassifierCV, RNTKRegressorCV
+    from ..learners import RNTKClassifier, RNTKRegressor
 
-    learner = RNTKClassifierCV if classify else RNTKRegressorCV
-    model = learner(search=search.value, family=family.value, n_jobs=jobs, random_state=seed, cache=cache)
+    learner = RNTKClassifier if classify else RNTKRegressor
+    model = learner(n_jobs=jobs, random_state=seed, cache=cache)
     begin = time.perf_counter()
     with refusing(f"{data} can't be fitted"):
         model.fit(content.X, y)
@@ -116,7 +103,7 @@ def _report(model: Any, content: LabelledSequences, y: Any, classify: bool) -> d
     from .. import __version__
 
     lengths, results = content.X.lengths, model.cv_results_
-    order = results["rank_test_score"].argsort()[: len(getattr(model, "members_", [None]))]
+    order = results["rank_test_score"].argsort()[: len(model.members_)]
     return {
         "rntk_version": __version__,
         "task": "classify" if classify else "regress",
@@ -125,8 +112,6 @@ def _report(model: Any, content: LabelledSequences, y: Any, classify: bool) -> d
         "min_length": int(lengths.min()),
         "max_length": int(lengths.max()),
         "classes": model.classes_.tolist() if classify else None,
-        "search": model.search,
-        "family": model.family,
         "n_candidates": len(results["params"]),
         "chosen": [_chosen(results, k) for k in order],
         "score": _score(model, y, classify),
@@ -135,21 +120,16 @@ def _report(model: Any, content: LabelledSequences, y: Any, classify: bool) -> d
 
 def _chosen(results: dict[str, Any], k: int) -> dict[str, Any]:
     """Settings and score of one candidate; scores are accuracies, or minus squared errors."""
-    ridge = {"ridge": float(results["ridge"][k])} if "ridge" in results else {}
-    return {**results["params"][k], **ridge, "score": float(results["mean_test_score"][k])}
+    ridge, score = float(results["ridge"][k]), float(results["mean_test_score"][k])
+    return {**results["params"][k], "ridge": ridge, "score": score}
 
 
 def _score(model: Any, y: Any, classify: bool) -> dict[str, Any]:
     """How good the model is on sequences it has not seen, as far as the training data tells."""
-    fast = model.search == "fast"
-    by, of = ("leave-one-out", "the model") if fast else ("cross-validation", "the best candidate")
-    if classify:
-        value = model.loo_score_ if fast else model.best_score_
-        return {"measure": "accuracy", "by": by, "of": of, "value": float(value)}
-    # R² compares with the mean of the targets. Scores of the paper's search are minus mean squared errors.
-    spread = float(y.var())
-    value = None if spread == 0 else float(model.loo_score_) if fast else 1.0 + float(model.best_score_) / spread
-    return {"measure": "r2", "by": by, "of": of, "value": value}
+    # R² compares with the mean of the targets.
+    value = float(model.loo_score_) if classify or y.var() > 0 else None
+    measure = "accuracy" if classify else "r2"
+    return {"measure": measure, "by": "leave-one-out", "of": "the model", "value": value}
 
 
 def _show(report: dict[str, Any]) -> None:
@@ -161,8 +141,7 @@ def _show(report: dict[str, Any]) -> None:
         f"{counted(report['n_channels'], 'channel')}, {' to '.join(map(str, lengths))} steps"
     )
     chosen = report["chosen"]
-    what = "the best one" if report["search"] == "paper" else f"the {len(chosen)} best, which are averaged"
-    console.print(f"Tried {report['n_candidates']} candidates ({report['search']} search, {report['family']}); {what}:")
+    console.print(f"Tried {report['n_candidates']} candidates; the {len(chosen)} best, which are averaged:")
     headings = list(dict.fromkeys(name for each in chosen for name in each))
     words = sum(isinstance(chosen[0].get(name), str) for name in headings)
     headings.sort(key=lambda name: not isinstance(chosen[0].get(name), str))  # words first; the sort is stable

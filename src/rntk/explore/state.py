@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ..errors import HermiteAccuracyWarning, KernelOverflowError, SequenceError
 from ..io import read
-from ..learners.search.grids import relative_ridges
-from ..learners.search.ridge import ridge_path
+from ..learners.search.candidates import relative_ridges
+from ..learners.search.leave_one_out import ridge_path
 from ..theory import Sensitivity, sensitivity, suggest
 from .budget import Plan, plan
 from .data import Group, Part, Study

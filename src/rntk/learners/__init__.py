@@ -1,23 +1,29 @@
 """Learners on any sequence kernel, in the manner of scikit-learn.
 
-In go sequences (whatever `rntk.as_batch` reads) and targets; out come predictions. `base` reads data and evaluates
-kernels, of the library or not, in bounded memory; each learner is one module on top; `large` is for more sequences than
-a Gram matrix in memory allows; `search` chooses kernels.
+In go sequences (whatever `rntk.as_batch` reads) and targets; out come predictions. `base` reads data and keeps the
+training side of the kernel prepared, `targets` reads labels, values and weights; each learner is one module on top:
+`search` chooses kernels, `svm`, `ridge` and `gaussian_process` take one, `nystrom` and `conjugate` are for more
+sequences than a Gram matrix in memory allows.
 """
 
-from .gaussian_process import RNTKGaussianProcess
-from .large import NystromFeatures
-from .ridge import RNTKRegressor
-from .ridge_classifier import RNTKRidgeClassifier
-from .search import RNTKClassifierCV, RNTKRegressorCV
-from .svm import RNTKClassifier
+from .conjugate import ConjugateGradients
+from .gaussian_process import RNTKGaussianProcessRegressor
+from .nystrom import NystromFeatures
+from .ridge import RNTKRidge, RNTKRidgeClassifier
+from .search import RNTKClassifier, RNTKRegressor
+from .svm import RNTKSVC
+
+#: Other names for the learners that choose kernels themselves.
+RNTKClassifierCV = RNTKClassifier
+RNTKRegressorCV = RNTKRegressor
 
 __all__ = [
+    "RNTKSVC",
+    "ConjugateGradients",
     "NystromFeatures",
     "RNTKClassifier",
-    "RNTKClassifierCV",
-    "RNTKGaussianProcess",
+    "RNTKGaussianProcessRegressor",
     "RNTKRegressor",
-    "RNTKRegressorCV",
+    "RNTKRidge",
     "RNTKRidgeClassifier",
 ]

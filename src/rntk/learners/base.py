@@ -1,32 +1,42 @@
-"""What all learners share: reading data, evaluating any kernel on it, and keeping only what prediction needs."""
+"""What all learners share: reading data, kernel values of any kernel on it, and the training side kept prepared."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels import RNTK
+from ..kernels import RNTK, pairwise
 from ..kernels.pairwise import compares_vectors, read_sequences
 from ..sequences import SequenceBatch, check_channels
+from .store import stored_gram
+from .targets import Array
 
-Array = NDArray[Any]
+#: Bytes of kernel values held at once during prediction.
+BLOCK_BYTES = 1 << 26
 
 
 class KernelLearner(BaseEstimator):  # type: ignore[misc]
-    """Base of the learners. Their parameter `kernel` is None, a kernel object, or a function of two sets."""
+    """Base of the learners. Their parameter `kernel` is None, a kernel object, or a function of two sets.
+
+    Those that predict keep in `sequences_` what new sequences are compared with.
+    """
 
     kernel: Any
+    kernel_: Any
+    sequences_: SequenceBatch
 
     def _read_training(self, X: Any) -> SequenceBatch:
         batch = read_sequences(X)
         self.n_channels_in_ = batch.n_channels
-        self.n_features_in_ = batch.max_length if batch.is_equal_length else None
-        if self.n_features_in_ is None:
-            del self.n_features_in_  # unequal lengths have no number of features
+        if batch.is_equal_length:
+            self.n_features_in_ = batch.max_length
+        elif hasattr(self, "n_features_in_"):
+            del self.n_features_in_  # of an earlier fit: unequal lengths have no number of features
         return batch
 
     def _read_new(self, X: Any) -> SequenceBatch:
@@ -47,19 +57,89 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
     def _fitted_kernels(self) -> list[Any]:
         return [self.kernel_]
 
-    def _make_kernel(self) -> Any:
-        kernel = self.kernel
-        if kernel is None:
-            return RNTK()
-        if isinstance(kernel, Kernel):
-            return clone(kernel)
-        if callable(kernel) and not isinstance(kernel, type):
-            return kernel
-        raise ValueError(
-            f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"
-        )
+    # -- what new sequences are compared with: prepared on first use, never pickled or saved -----------------------
+
+    def _keep(self, sequences: SequenceBatch) -> None:
+        self.sequences_ = sequences
+        self._prepared = self._prepare()
+
+    def _prepare(self) -> Any:
+        return PreparedSequences(self.kernel_, self.sequences_)
+
+    def _training(self) -> Any:
+        if "_prepared" not in self.__dict__:  # loaded, not fitted
+            self._prepared = self._prepare()
+        return self._prepared
+
+    def __getstate__(self) -> Any:
+        return {name: value for name, value in super().__getstate__().items() if name != "_prepared"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
+
+
+class PreparedSequences:
+    """Sequences that others are compared with again and again: what belongs to them alone is computed once.
+
+    Parameters
+    ----------
+    kernel : object
+        Any kernel that `rntk.kernels.pairwise.of` takes.
+    sequences : SequenceBatch
+        The columns of what `gram` returns.
+    """
+
+    def __init__(self, kernel: Any, sequences: SequenceBatch) -> None:
+        self.pairwise = pairwise.of(kernel)
+        self.sequences = sequences
+        self._side: Any = None
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def gram(self, new: SequenceBatch) -> Array:
+        """Kernel values of new sequences with these, in the kernel's precision."""
+        return self.compare(new)[1]
+
+    def in_blocks(self, new: SequenceBatch, use: Callable[[Any, Array], Array]) -> Array:
+        """`use(side, K)` of consecutive parts of `new`, joined, so that few kernel values exist at once.
+
+        `side` is the part as `pairwise` has prepared it, K its kernel values with these sequences.
+        """
+        rows = max(1, BLOCK_BYTES // (8 * len(self)))
+        parts = [new.take(np.arange(a, min(a + rows, len(new)))) for a in range(0, len(new), rows)]
+        return np.concatenate([use(*self.compare(part)) for part in parts])
+
+    def compare(self, new: SequenceBatch) -> tuple[Any, Array]:
+        """New sequences as `pairwise` prepares them, and their kernel values with these."""
+        if self._side is None:
+            self.pairwise.plan(self.sequences)  # what is prepared later has at least what these need
+            self._side = self.pairwise.prepare(self.sequences)
+        side = self.pairwise.prepare(new)
+        return side, self.pairwise.pairs(side, self._side)
+
+
+def as_kernel(kernel: Any) -> Any:
+    """What a user calls a kernel, as one that may be changed: `RNTK()` for None, copies of kernels, functions."""
+    if kernel is None:
+        return RNTK()
+    if isinstance(kernel, Kernel):
+        if pairwise.of(kernel).per_step:
+            raise ValueError(
+                f'{kernel} has no single value per pair of sequences; take readout="last" or "mean" instead of '
+                'readout="sequence"'
+            )
+        return clone(kernel)
+    if callable(kernel) and not isinstance(kernel, type):
+        return kernel
+    raise ValueError(
+        f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"
+    )
+
+
+def gram(kernel: Any, X: SequenceBatch, cache: Any = None) -> Array:
+    """The Gram matrix of `X` with itself, as float64; kept in the folder `cache`, or read from there."""
+    K = pairwise.of(kernel).gram(X) if cache is None else stored_gram(cache, kernel, X).to_array()
+    return np.asarray(K, dtype=np.float64)

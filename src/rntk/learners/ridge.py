@@ -1,4 +1,4 @@
-"""Kernel ridge regression."""
+"""Kernel ridge regression, and classification by it."""
 
 from __future__ import annotations
 
@@ -7,82 +7,62 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.class_weight import compute_sample_weight
 
-from ..kernels.pairwise import gram, in_blocks
 from ..sequences import SequenceBatch
-from .base import Array, KernelLearner
-from .large import solve_conjugate
+from .base import KernelLearner, as_kernel, gram
+from .conjugate import ConjugateGradients
+from .targets import Array, check_labels, check_targets, check_weights
 
 
-class RidgeLearner(KernelLearner):
+class _Ridge(KernelLearner):
     """Kernel ridge regression of a table (n, targets), behind the regressor and the classifier."""
 
-    # Set by the constructors of subclasses.
-    alpha: Any
-    solver: str
-    n_landmarks: int
-    memory: Any
-    tol: float
-    max_iter: int
-    random_state: Any
-    cache: Any
-    # Set by their `fit`.
-    dual_coef_: Array
-    residual_: float
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: Any = 1.0,
+        solver: Any = "direct",
+        random_state: Any = None,
+        cache: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.solver = solver
+        self.random_state = random_state
+        self.cache = cache
 
-    def _fit_targets(self, batch: SequenceBatch, targets: Array, sample_weight: Any = None) -> Array:
-        """Dual coefficients (used, targets) of the sequences kept; sets everything else that is learned."""
-        if self.solver not in ("direct", "cg"):
-            raise ValueError(f'solver must be "direct" or "cg", not {self.solver!r}')
-        self.kernel_ = self._make_kernel()
+    def _fit_table(self, batch: SequenceBatch, targets: Array, weight: Array | None) -> Array:
+        """Dual coefficients (n, targets); sets everything else that is learned."""
+        if self.solver != "direct" and not isinstance(self.solver, ConjugateGradients):
+            raise ValueError(f'solver must be "direct" or ConjugateGradients(...), not {self.solver!r}')
+        self.kernel_ = as_kernel(self.kernel)
         alpha = np.broadcast_to(check_ridge(self.alpha), targets.shape[1])
-        weight = None
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, targets)
-            if (sample_weight < 0).any():
-                raise ValueError(f"weights of sequences must not be negative; the smallest is {sample_weight.min():g}")
-            weight = np.sqrt(sample_weight)
-            targets = targets * weight[:, None]
+        root = None if weight is None else np.sqrt(weight)
+        targets = targets if root is None else targets * root[:, None]
+        self.__dict__.pop("residual_", None)  # of an earlier fit by the other solver
         if self.solver == "direct":
-            dual = solve_directly(gram(self.kernel_, batch), targets, alpha, weight)
+            K = gram(self.kernel_, batch, self.cache)
+            K = K if root is None else K * np.outer(root, root)
+            dual = np.empty(targets.shape)
+            for value in np.unique(alpha):  # one factorisation for targets of one ridge
+                dual[:, alpha == value] = solve_ridge(K, targets[:, alpha == value], float(value))
             self.n_iter_ = 1
-            if hasattr(self, "residual_"):
-                del self.residual_  # of an earlier fit by the other solver
         else:
-            found = solve_conjugate(
-                self.kernel_,
-                batch,
-                targets,
-                alpha,
-                weight,
-                n_landmarks=self.n_landmarks,
-                memory=self.memory,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                random_state=self.random_state,
-                cache=self.cache,
-            )
+            found = self.solver.solve(self.kernel_, batch, targets, alpha, root, self.random_state, self.cache)
             dual, self.n_iter_, self.residual_ = found.dual, found.n_iter, found.residual
-        if weight is not None:
-            dual *= weight[:, None]
-        used = np.flatnonzero(np.any(dual != 0, axis=1))
-        used = used if used.size else np.array([0])
-        self.sequences_ = batch.take(used)
-        return np.asarray(dual[used])
+        self._keep(batch)
+        return dual if root is None else np.asarray(dual * root[:, None])
 
     def _values(self, X: Any) -> Array:
         """Values at the sequences in `X`, with as many columns as the dual coefficients."""
         new = self._read_new(X)
-        return in_blocks(
-            new,
-            len(self.sequences_),
-            lambda part: gram(self.kernel_, part, self.sequences_) @ self.dual_coef_,
-        )
+        return np.asarray(self._training().in_blocks(new, lambda _, K: K @ self.dual_coef_))
 
 
-class RNTKRegressor(RegressorMixin, RidgeLearner):  # type: ignore[misc]
+class RNTKRidge(RegressorMixin, _Ridge):  # type: ignore[misc]
     """Kernel ridge regression on sequences of any length: minimises ‖y - f‖² + alpha ‖f‖².
 
     It is the mean of infinitely many infinitely wide networks trained to the end by gradient descent (alpha = 0), or
@@ -90,83 +70,60 @@ class RNTKRegressor(RegressorMixin, RidgeLearner):  # type: ignore[misc]
 
     Parameters
     ----------
-    kernel : None for `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
-    alpha : ridge, one number or one per target. Zero interpolates; where the Gram matrix is singular (duplicate
-        sequences, say) that means the least-squares solution of smallest norm.
-    solver : "direct" factorises the Gram matrix: 8 n² bytes, O(n³). "cg" finds the same solution by conjugate
-        gradients on tiles of it, in bounded memory, for alpha > 0.
-    n_landmarks, random_state : for "cg": landmarks of its preconditioner, 0 for none, and how they are drawn.
-    memory : for "cg": budget in bytes or as a text. Tiles are kept if they fit, else computed in every iteration.
-    cache : for "cg": a name that ends in .gram or .zarr, for tiles on disk: computed once, or by an earlier
-        `rntk.gram.compute(kernel, X, out=cache)`, and read in every iteration. None for none.
-    tol, max_iter : for "cg": largest relative residual ‖(K + αI) a - y‖ / ‖y‖ of a target, and most iterations.
+    kernel : None, kernel or function, default=None
+        `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
+    alpha : float or array of shape (targets,), default=1.0
+        The ridge. Zero interpolates; where the Gram matrix is singular (duplicate sequences, say) that means the
+        least-squares solution of smallest norm.
+    solver : "direct" or ConjugateGradients, default="direct"
+        "direct" factorises the Gram matrix: 8 n² bytes, O(n³). `rntk.learners.ConjugateGradients()` finds the same
+        solution from tiles of it, in bounded memory, for alpha > 0.
+    random_state : int, RandomState or None, default=None
+        For the landmarks of conjugate gradients.
+    cache : path or None, default=None
+        A folder that keeps Gram matrices, so that a second fit, with another alpha say, finds them.
 
     Attributes
     ----------
-    dual_coef_ : (n,) or (n, targets). kernel_ : the kernel used.
-    sequences_ : the training sequences with a non-zero dual coefficient.
-    n_iter_ : iterations of "cg"; 1 for "direct". residual_ : the relative residual of the worst target ("cg").
+    dual_coef_ : ndarray of shape (n,) or (n, targets)
+        One coefficient per training sequence.
+    kernel_ : object
+        The kernel used.
+    sequences_ : SequenceBatch
+        The training sequences, without those of weight zero.
+    n_iter_ : int
+        Iterations of conjugate gradients; 1 for "direct".
+    residual_ : float
+        Relative residual of the worst target; only of conjugate gradients.
 
     Warns
     -----
-    ConvergenceWarning : "cg" did not reach `tol`; the message says how far it came.
-
-    Notes
-    -----
-    "cg" is preconditioned by the Nyström approximation K̂ = U diag(μ) Uᵀ of its r-dimensional landmarks,
-
-        M = I - U diag(1 - (μ_r + α) / (μ + α)) Uᵀ,
-
-    so that iterations grow with what the landmarks miss and not with the condition number. One pass over the tiles
-    serves all targets. Details are with `rntk.learners.large.solve_conjugate`.
-
-    References
-    ----------
-    Rudi, Carratino and Rosasco, *FALKON: an optimal large scale kernel method*, NIPS 2017. Frangella, Tropp and Udell,
-    *Randomized Nyström preconditioning*, SIAM Journal on Matrix Analysis and Applications 44, 2023.
+    ConvergenceWarning
+        Conjugate gradients did not reach their `tol`; the message says how far they came.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from rntk import RNTK, RNTKRegressor
+    >>> from rntk import RNTKRidge
+    >>> from rntk.learners import ConjugateGradients
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.standard_normal(n) for n in (5, 8, 6, 9, 7, 5)]
     >>> y = [x.mean() for x in X]
-    >>> RNTKRegressor(alpha=0.0).fit(X, y).score(X, y) > 0.999
+    >>> RNTKRidge(alpha=0.0).fit(X, y).score(X, y) > 0.999
     True
-    >>> model = RNTKRegressor(alpha=0.1, solver="cg", n_landmarks=3, random_state=0).fit(X, y)
-    >>> bool(np.allclose(model.dual_coef_, RNTKRegressor(alpha=0.1).fit(X, y).dual_coef_))
+    >>> model = RNTKRidge(alpha=0.1, solver=ConjugateGradients(n_landmarks=3), random_state=0).fit(X, y)
+    >>> bool(np.allclose(model.dual_coef_, RNTKRidge(alpha=0.1).fit(X, y).dual_coef_))
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: Any = 1.0,
-        solver: str = "direct",
-        n_landmarks: int = 500,
-        memory: Any = "1GB",
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        random_state: Any = None,
-        cache: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.solver = solver
-        self.n_landmarks = n_landmarks
-        self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.cache = cache
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKRidge:
         """Fit to sequences `X` and targets `y`, (n,) or (n, targets)."""
         batch = self._read_training(X)
         y = check_targets(y, len(batch))
-        dual = self._fit_targets(batch, y.reshape(len(y), -1), sample_weight)
-        self.dual_coef_ = dual.reshape(len(dual), *y.shape[1:])
+        used, weight = check_weights(sample_weight, len(batch))
+        y = y[used]
+        dual = self._fit_table(batch.take(used), y.reshape(len(y), -1), weight)
+        self.dual_coef_ = dual.reshape(y.shape)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -179,14 +136,91 @@ class RNTKRegressor(RegressorMixin, RidgeLearner):  # type: ignore[misc]
         return tags
 
 
-def solve_directly(K: Array, targets: Array, alpha: Array, weight: Array | None) -> Array:
-    """(W K W + α_c I)⁻¹ y_c for every target c, with a factorisation for every different ridge."""
-    dual = np.empty(targets.shape)
-    if weight is not None:
-        K = K * np.outer(weight, weight)
-    for value in np.unique(alpha):
-        dual[:, alpha == value] = solve_ridge(K, targets[:, alpha == value], float(value))
-    return dual
+class RNTKRidgeClassifier(ClassifierMixin, _Ridge):  # type: ignore[misc]
+    """Least squares classification of sequences of any length: one ridge regression per class, on targets ±1.
+
+    Close to a support vector machine in accuracy, a single linear system for all classes, and with
+    `ConjugateGradients` it never holds the Gram matrix. What it keeps is every sequence, where `RNTKSVC` keeps support
+    vectors.
+
+    Parameters
+    ----------
+    kernel : None, kernel or function, default=None
+        As in `RNTKRidge`.
+    alpha : float or array of shape (classes,), default=1.0
+        The ridge; two classes are one regression.
+    class_weight : "balanced", dict or None, default=None
+        Factors of the weights of sequences.
+    solver : "direct" or ConjugateGradients, default="direct"
+        As in `RNTKRidge`.
+    random_state : int, RandomState or None, default=None
+        As in `RNTKRidge`.
+    cache : path or None, default=None
+        As in `RNTKRidge`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (classes,)
+        The labels.
+    dual_coef_ : ndarray of shape (n, classes) or (n, 1)
+        One column per class; of two classes one, of the second against the first.
+    kernel_ : object
+        The kernel used.
+    sequences_ : SequenceBatch
+        As in `RNTKRidge`.
+    n_iter_ : int
+        As in `RNTKRidge`.
+    residual_ : float
+        As in `RNTKRidge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rntk import RNTK, RNTKRidgeClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = [np.sin(np.arange(n) * w) + 0.1 * rng.standard_normal(n) for w in (0.3, 0.6) for n in (20, 30, 25, 28)]
+    >>> y = ["slow"] * 4 + ["fast"] * 4
+    >>> model = RNTKRidgeClassifier(RNTK(normalize=True, readout="mean"), alpha=0.1).fit(X, y)
+    >>> model.predict([np.sin(np.arange(40) * 0.6)])
+    array(['fast'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: Any = 1.0,
+        class_weight: Any = None,
+        solver: Any = "direct",
+        random_state: Any = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(kernel, alpha, solver, random_state, cache)
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKRidgeClassifier:
+        """Fit to sequences `X` and labels `y`, one per sequence; a weight of zero is as if it were not there."""
+        batch = self._read_training(X)
+        y = check_labels(y, len(batch))
+        used, weight = check_weights(sample_weight, len(batch))
+        y = check_labels(y[used], len(used))
+        if self.class_weight is not None:
+            own = compute_sample_weight(self.class_weight, y)
+            weight = own if weight is None else own * weight
+        signs = LabelBinarizer(neg_label=-1, pos_label=1)
+        targets = np.asarray(signs.fit_transform(y), dtype=np.float64)
+        self.dual_coef_ = self._fit_table(batch.take(used), targets, weight)
+        self.classes_ = signs.classes_
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """(n,) for two classes, positive for the second; else (n, classes), largest for the class predicted."""
+        values = self._values(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> Array:
+        """Labels of the sequences in `X`."""
+        values = self.decision_function(X)
+        return np.asarray(self.classes_[values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(np.int64)])
 
 
 def solve_ridge(K: Array, targets: Array, alpha: float) -> Array:
@@ -203,18 +237,6 @@ def solve_ridge(K: Array, targets: Array, alpha: float) -> Array:
         kept = value > len(K) * np.finfo(float).eps * max(value[-1], 0.0)
         vector = vector[:, kept]
         return np.asarray((vector / value[kept]) @ (vector.T @ targets))
-
-
-def check_targets(y: Any, count: int) -> Array:
-    """Targets as finite floats, (n,) or (n, targets)."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", ensure_min_samples=0)
-    if y.ndim > 2:
-        raise ValueError(f"y must have one or two dimensions, not {y.ndim}")
-    if len(y) != count:
-        raise ValueError(f"{count} sequences and {len(y)} targets: there must be one target per sequence")
-    return np.asarray(y)
 
 
 def check_ridge(alpha: Any) -> Array:

@@ -2,45 +2,61 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from ..kernels.pairwise import gram, in_blocks
-from ..sequences import SequenceBatch
-from .base import Array, KernelLearner
+from .base import KernelLearner, as_kernel, gram
+from .targets import Array, check_labels, check_weights
 
 
-class RNTKClassifier(ClassifierMixin, KernelLearner):  # type: ignore[misc]
+class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
     """C-support vector machine on sequences of any length.
 
     Parameters
     ----------
-    kernel : None for `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
-    C : weight of errors against margin. Kernels of unit size, `RNTK(normalize=True)`, make one value mean the same for
+    kernel : None, kernel or function, default=None
+        `RNTK()`, a kernel of rntk or scikit-learn, or a function (X, Y) -> Gram matrix.
+    C : float, default=1.0
+        Weight of errors against margin. Kernels of unit size, `RNTK(normalize=True)`, make one value mean the same for
         every data set.
-    class_weight : "balanced", a dictionary, or None.
-    tol, max_iter : when libsvm stops; -1 is no limit.
+    class_weight : "balanced", dict or None, default=None
+        Factors of C for each class.
+    tol : float, default=1e-3
+        When libsvm stops.
+    max_iter : int, default=-1
+        Its most iterations; -1 is no limit.
 
     Attributes
     ----------
-    classes_ : the labels. kernel_ : the kernel used. svc_ : the fitted scikit-learn `SVC`.
-    support_, support_sequences_ : which training sequences matter, and those sequences; nothing else is kept.
-    n_iter_ : iterations of libsvm, one number per pair of classes.
+    classes_ : ndarray of shape (classes,)
+        The labels.
+    kernel_ : object
+        The kernel used.
+    support_ : ndarray of shape (n_support,)
+        Which training sequences matter, class by class.
+    sequences_ : SequenceBatch
+        Those sequences; no others are kept.
+    n_support_ : ndarray of shape (classes,)
+        How many there are of each class.
+    dual_coef_ : ndarray of shape (classes - 1, n_support)
+        Their coefficients, as in scikit-learn's `SVC`: those of a sequence of class i against every other class.
+    intercept_ : ndarray of shape (classes (classes - 1) / 2,)
+        One for every pair of classes.
+    n_iter_ : ndarray of shape (classes (classes - 1) / 2,)
+        Iterations of libsvm.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from rntk import RNTK, RNTKClassifier
+    >>> from rntk import RNTK, RNTKSVC
     >>> rng = np.random.default_rng(0)
     >>> X = [np.sin(np.arange(n) * w) + 0.1 * rng.standard_normal(n) for w in (0.3, 0.6) for n in (20, 30, 25, 28)]
     >>> y = ["slow"] * 4 + ["fast"] * 4
-    >>> model = RNTKClassifier(RNTK(normalize=True, readout="mean"), C=10).fit(X, y)
+    >>> model = RNTKSVC(RNTK(normalize=True, readout="mean"), C=10).fit(X, y)
     >>> model.predict([np.sin(np.arange(40) * 0.6)])
     array(['fast'], dtype='<U4')
     """
@@ -59,77 +75,61 @@ class RNTKClassifier(ClassifierMixin, KernelLearner):  # type: ignore[misc]
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKSVC:
         """Fit to sequences `X` and labels `y`, one per sequence; a weight of zero is as if it were not there."""
         batch = self._read_training(X)
         y = check_labels(y, len(batch))
-        self.kernel_ = self._make_kernel()
-        self._fit_gram(gram(self.kernel_, batch), batch, y, sample_weight)
+        used, weight = check_weights(sample_weight, len(batch))
+        batch, y = batch.take(used), check_labels(y[used], len(used))
+        self.kernel_ = as_kernel(self.kernel)
+        machine = SVC(
+            kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, max_iter=self.max_iter
+        ).fit(gram(self.kernel_, batch), y, weight)
+        self.classes_ = machine.classes_
+        self.support_ = used[machine.support_]
+        self.n_support_ = machine.n_support_
+        self.dual_coef_ = machine.dual_coef_
+        self.intercept_ = machine.intercept_
+        self.n_iter_ = machine.n_iter_
+        self._keep(batch.take(machine.support_))
         return self
 
-    def _fit_gram(self, K: Array, batch: SequenceBatch, y: Array, sample_weight: Any = None) -> None:
-        used = np.arange(len(batch))
-        if sample_weight is not None:
-            # libsvm leaves these out too, but then counts its support vectors among those that remain: scikit-learn
-            # would look for them in the wrong columns of a Gram matrix.
-            sample_weight = _check_sample_weight(sample_weight, K)
-            used = np.flatnonzero(sample_weight > 0)
-            if len(np.unique(y[used])) < 2:
-                raise ValueError("the sequences of positive weight have only one class or none; two are needed")
-            K, y, sample_weight = K[np.ix_(used, used)], y[used], sample_weight[used]
-        self.svc_ = SVC(
-            kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, max_iter=self.max_iter
-        ).fit(K, y, sample_weight)
-        self.classes_ = self.svc_.classes_
-        self.n_iter_ = self.svc_.n_iter_
-        self.support_ = used[self.svc_.support_]
-        self.support_sequences_ = batch.take(self.support_)
-        self.n_training_ = len(used)
-
-    def _evaluate(self, X: Any, method: str) -> Array:
+    def _compare(self, X: Any) -> Array:
+        """(n, pairs of classes): positive for the first class of a pair; of two classes, for the second."""
         new = self._read_new(X)
+        ends = np.cumsum(self.n_support_)
+        classes = [slice(end - count, end) for end, count in zip(ends, self.n_support_, strict=True)]
 
-        def evaluate(part: SequenceBatch) -> Array:
-            # libsvm reads the columns of support vectors and no others.
-            K = np.zeros((len(part), self.n_training_))
-            K[:, self.svc_.support_] = gram(self.kernel_, part, self.support_sequences_)
-            return np.asarray(getattr(self.svc_, method)(K))
+        def compare(_: Any, K: Array) -> Array:
+            # (n, classes - 1) for each class: what its sequences say against each of the others.
+            terms = [K[:, own] @ self.dual_coef_[:, own].T for own in classes]
+            return np.stack(
+                [terms[i][:, j - 1] + terms[j][:, i] for i, j in combinations(range(len(classes)), 2)], axis=1
+            )
 
-        return in_blocks(new, self.n_training_, evaluate)
+        return np.asarray(self._training().in_blocks(new, compare) + self.intercept_)
 
     def decision_function(self, X: Any) -> Array:
-        """(n,) for two classes, else (n, classes): how far on the side of each class."""
-        return self._evaluate(X, "decision_function")
+        """(n,) for two classes, positive for the second; else (n, classes): votes, and among equals the margins."""
+        values = self._compare(X)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        votes, margins = self._tally(values)
+        return np.asarray(votes + margins / (3 * (np.abs(margins) + 1)))  # never as much as half a vote
 
     def predict(self, X: Any) -> Array:
-        """Labels of the sequences in `X`."""
-        return self._evaluate(X, "predict")
+        """Labels of the sequences in `X`: those with most votes, of equals the first."""
+        values = self._compare(X)
+        if len(self.classes_) == 2:
+            return np.asarray(self.classes_[(values[:, 0] >= 0).astype(np.int64)])
+        return np.asarray(self.classes_[self._tally(values)[0].argmax(axis=1)])
 
-
-def check_labels(y: Any, count: int) -> Array:
-    """Labels as a vector, one per sequence, of at least two classes."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
-    if len(y) != count:
-        raise ValueError(f"{count} sequences and {len(y)} labels: there must be one label per sequence")
-    if y.dtype.kind in "OSUT":
-        missing = [i for i, label in enumerate(y.tolist()) if _is_missing(label)]
-        if missing:
-            named = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-            raise ValueError(
-                f"{len(missing)} of {count} labels are missing (None, NaN or empty), at positions {named}; "
-                "leave those sequences out, or give their class a name"
-            )
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    if len(np.unique(y)) < 2:
-        raise ValueError(f"the labels have only one class ({y[0]!r}); a classifier needs at least two")
-    return np.asarray(y)
-
-
-def _is_missing(label: Any) -> bool:
-    """None, NaN, pandas' NA, or nothing but spaces."""
-    if isinstance(label, (str, bytes)):
-        return not label.strip()
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
+    def _tally(self, values: Array) -> Array:
+        """(n, classes) twice: how many pairs each class has won, and by how much in all."""
+        votes, margins = tally = np.zeros((2, len(values), len(self.classes_)))
+        for (i, j), value in zip(combinations(range(len(self.classes_)), 2), values.T, strict=True):
+            votes[:, i] += value > 0
+            votes[:, j] += value <= 0
+            margins[:, i] += value
+            margins[:, j] -= value
+        return tally

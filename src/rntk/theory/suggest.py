@@ -130,7 +130,7 @@ def suggest(
     Notes
     -----
     The curve depends on the data: what is flat for one set of sequences need not be for another. A flat curve is a
-    starting point, not a promise of accuracy; if you have labels, let `RNTKClassifierCV` decide.
+    starting point, not a promise of accuracy; if you have labels, let `RNTKClassifier` decide.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Fitted learners in files: `save` writes one, `load` gives it back, and both predict the same to the last bit.
 
-In goes a fitted `RNTKClassifier`, `RNTKRidgeClassifier`, `RNTKRegressor`, `RNTKGaussianProcess`, `RNTKClassifierCV`,
-`RNTKRegressorCV`, or a regressor of `rntk.linear`; out comes a ``.rntk`` file: a zip, nothing compressed, of
+In goes a fitted `RNTKSVC`, `RNTKRidgeClassifier`, `RNTKRidge`, `RNTKGaussianProcessRegressor`, `RNTKClassifier`,
+`RNTKRegressor`, or a regressor of `rntk.linear`; out comes a ``.rntk`` file: a zip, nothing compressed, of
 ``model.json`` (format, versions, class, parameters, kernels, numbers, and the SHA-256 of every array) and one ``.npy``
 per array. The same model gives the same bytes. The zip's comment, the seal, is the SHA-256 of everything before it: a
 file that was cut or changed says so.

@@ -1,10 +1,10 @@
-"""`RNTKRegressor` and `RNTKRidgeClassifier` in a model file: dual coefficients, and the sequences they belong to."""
+"""`RNTKRidge` and `RNTKRidgeClassifier` in a model file: dual coefficients, and the sequences they belong to."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...learners import RNTKRegressor, RNTKRidgeClassifier
+from ...learners import RNTKRidge, RNTKRidgeClassifier
 from .arrays import Shelf
 from .errors import DefectError
 from .fields import Fields
@@ -54,5 +54,5 @@ def _restore_classifier(model: RNTKRidgeClassifier, fields: Fields) -> None:
         raise DefectError(f"{fields.where}: dual_coef_ must have {columns} columns for {len(model.classes_)} classes")
 
 
-REGRESSOR = Learner(RNTKRegressor, "dual_coef_", _describe, _restore)
+REGRESSOR = Learner(RNTKRidge, "dual_coef_", _describe, _restore)
 RIDGE_CLASSIFIER = Learner(RNTKRidgeClassifier, "classes_", _describe_classifier, _restore_classifier)

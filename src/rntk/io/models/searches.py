@@ -1,4 +1,4 @@
-"""`RNTKClassifierCV` and `RNTKRegressorCV` in a model file: the members that vote or the one model, and the record."""
+"""`RNTKClassifier` and `RNTKRegressor` in a model file: the members that vote, and the record."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import RNTKClassifierCV, RNTKRegressorCV
-from ...learners.search.fast import Member
+from ...learners import RNTKClassifier, RNTKRegressor
+from ...learners.search.ensemble import Member
+from ...sequences import SequenceBatch
 from .arrays import Array, Shelf
-from .classifier import CLASSIFIER
 from .errors import DefectError
 from .fields import Fields
 from .kernels import check_suits, describe_kernel, restore_kernel
 from .labels import describe_labels, restore_labels
 from .learner import Learner
 from .plain import encode
-from .regressor import REGRESSOR
 from .sequences import describe_sequences, describe_view, restore_sequences, restore_view
 
 #: Columns of `cv_results_` that hold one number per candidate. They report what was tried: no prediction reads them,
@@ -30,7 +29,7 @@ COLUMNS = {
 }
 
 
-def _describe_search(model: Any, shelf: Shelf, best: Learner) -> dict[str, Any]:
+def _describe_search(model: Any, shelf: Shelf) -> dict[str, Any]:
     found: dict[str, Any] = {
         "best_index_": int(model.best_index_),
         "best_params_": encode(model.best_params_, "best_params_"),
@@ -44,13 +43,9 @@ def _describe_search(model: Any, shelf: Shelf, best: Learner) -> dict[str, Any]:
             },
         },
     }
-    if hasattr(model, "loo_score_"):
-        found["loo_score_"] = encode(model.loo_score_, "loo_score_")
-    if hasattr(model, "best_estimator_"):
-        found["view"] = describe_view(model._view)
-        found["best_estimator_"] = best.to_json(model.best_estimator_, shelf)
-    else:
-        found["members_"] = [_describe_member(each, i, shelf) for i, each in enumerate(model.members_)]
+    found["loo_score_"] = encode(model.loo_score_, "loo_score_")
+    found["sequences_"] = describe_sequences(model.sequences_, shelf)
+    found["members_"] = [_describe_member(each, i, shelf) for i, each in enumerate(model.members_)]
     return found
 
 
@@ -60,11 +55,10 @@ def _describe_member(member: Member, index: int, shelf: Shelf) -> dict[str, Any]
         "kernel": describe_kernel(member.kernel),
         "ridge": member.ridge,
         "dual": shelf.put(f"member-{index}-dual", member.dual),
-        "sequences": describe_sequences(member.sequences, shelf),
     }
 
 
-def _restore_search(model: Any, fields: Fields, best: Learner, columns: int | None) -> None:
+def _restore_search(model: Any, fields: Fields, columns: int | None) -> None:
     """`columns` is the number of targets of every member."""
     tried = fields.part("tried")
     params = tried.value("params")
@@ -80,61 +74,49 @@ def _restore_search(model: Any, fields: Fields, best: Learner, columns: int | No
     model.best_score_ = fields.value("best_score_")
     if not isinstance(model.best_params_, dict) or not isinstance(model.best_score_, float):
         raise DefectError(f"{fields.where}: best_params_ and best_score_ must be settings and a number")
-    if fields.has("loo_score_"):
-        model.loo_score_ = fields.number("loo_score_")
-    if fields.has("best_estimator_"):
-        model._view = restore_view(fields.part("view"), model.n_channels_in_)
-        model.best_estimator_ = best.from_json(fields.part("best_estimator_"))
-        if model.best_estimator_.n_channels_in_ != model.n_channels_in_:
-            raise DefectError(f"{fields.where}: best_estimator_ has another number of channels")
-        return
+    model.loo_score_ = fields.number("loo_score_")
+    model.sequences_ = restore_sequences(fields.part("sequences_"), model.n_channels_in_)
     members: list[Member] = []
     for part in fields.parts("members_"):
-        members.append(_restore_member(part, model.n_channels_in_, columns))
+        members.append(_restore_member(part, model.sequences_, columns))
         columns = members[-1].dual.shape[1]
     model.members_ = members
 
 
-def _restore_member(fields: Fields, n_channels: int, columns: int | None) -> Member:
-    view = restore_view(fields.part("view"), n_channels)
-    # What is kept is what the view shows, and a clock is one more channel.
-    sequences = restore_sequences(fields.part("sequences"), n_channels + (view.clock > 0))
+def _restore_member(fields: Fields, sequences: SequenceBatch, columns: int | None) -> Member:
+    view = restore_view(fields.part("view"), sequences.n_channels)
     kernel = restore_kernel(fields.part("kernel"))
-    check_suits(kernel, sequences, f"{fields.where}: kernel")
+    check_suits(kernel, view(sequences), f"{fields.where}: kernel")
     dual: Array = fields.array("dual", (len(sequences), columns))
-    return Member(view, kernel, fields.number("ridge", 0.0), dual, sequences)
+    return Member(view, kernel, fields.number("ridge", 0.0), dual)
 
 
-def _describe_classifier(model: RNTKClassifierCV, shelf: Shelf) -> dict[str, Any]:
-    return {"classes_": describe_labels(model.classes_, shelf), **_describe_search(model, shelf, CLASSIFIER)}
+def _describe_classifier(model: RNTKClassifier, shelf: Shelf) -> dict[str, Any]:
+    return {"classes_": describe_labels(model.classes_, shelf), **_describe_search(model, shelf)}
 
 
-def _restore_classifier(model: RNTKClassifierCV, fields: Fields) -> None:
+def _restore_classifier(model: RNTKClassifier, fields: Fields) -> None:
     model.classes_ = restore_labels(fields.part("classes_"))
-    _restore_search(model, fields, CLASSIFIER, len(model.classes_))
-    if hasattr(model, "best_estimator_") and not np.array_equal(model.best_estimator_.classes_, model.classes_):
-        raise DefectError(f"{fields.where}: best_estimator_ has other classes")
+    _restore_search(model, fields, len(model.classes_))
 
 
-def _describe_regressor(model: RNTKRegressorCV, shelf: Shelf) -> dict[str, Any]:
-    found = _describe_search(model, shelf, REGRESSOR)
-    if "members_" in found:
-        found["several_targets"] = len(model._shape) > 0
-        found["mean"], found["scale"] = shelf.put("mean", model._mean), shelf.put("scale", model._scale)
+def _describe_regressor(model: RNTKRegressor, shelf: Shelf) -> dict[str, Any]:
+    found = _describe_search(model, shelf)
+    found["several_targets"] = model.y_mean_.ndim > 0
+    found["mean"], found["scale"] = shelf.put("mean", model.y_mean_.ravel()), shelf.put("scale", model.y_scale_.ravel())
     return found
 
 
-def _restore_regressor(model: RNTKRegressorCV, fields: Fields) -> None:
-    _restore_search(model, fields, REGRESSOR, None)
-    if hasattr(model, "best_estimator_"):
-        return
+def _restore_regressor(model: RNTKRegressor, fields: Fields) -> None:
+    _restore_search(model, fields, None)
     columns = model.members_[0].dual.shape[1]
     several = fields.flag("several_targets")
     if columns != 1 and not several:
         raise DefectError(f"{fields.where}: {columns} targets where there is one")
-    model._shape = (columns,) if several else ()
-    model._mean, model._scale = fields.array("mean", (columns,)), fields.array("scale", (columns,))
+    shape = (columns,) if several else ()
+    model.y_mean_ = fields.array("mean", (columns,)).reshape(shape)
+    model.y_scale_ = fields.array("scale", (columns,)).reshape(shape)
 
 
-CLASSIFIER_SEARCH = Learner(RNTKClassifierCV, "best_params_", _describe_classifier, _restore_classifier)
-REGRESSOR_SEARCH = Learner(RNTKRegressorCV, "best_params_", _describe_regressor, _restore_regressor)
+CLASSIFIER_SEARCH = Learner(RNTKClassifier, "best_params_", _describe_classifier, _restore_classifier)
+REGRESSOR_SEARCH = Learner(RNTKRegressor, "best_params_", _describe_regressor, _restore_regressor)

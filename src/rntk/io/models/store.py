@@ -40,8 +40,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : a fitted `RNTKClassifier`, `RNTKRidgeClassifier`, `RNTKRegressor`, `RNTKGaussianProcess`,
-        `RNTKClassifierCV`, `RNTKRegressorCV`, `rntk.linear.LinearRNNRegressor` or `ConvRegressor`; with kernels `RNTK`,
+    model : a fitted `RNTKSVC`, `RNTKRidgeClassifier`, `RNTKRidge`, `RNTKGaussianProcessRegressor`,
+        `RNTKClassifier`, `RNTKRegressor`, `rntk.linear.LinearRNNRegressor` or `ConvRegressor`; with kernels `RNTK`,
         `NTK`, scikit-learn's RBF, Matern, RationalQuadratic, DotProduct, WhiteKernel and ConstantKernel, and their
         sums, products and powers.
     path : where to. A file that is there is replaced, at once and only by a complete one.
@@ -60,8 +60,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from rntk import RNTKRegressor
-    >>> model = RNTKRegressor(alpha=0.1).fit([[1.0, 2.0], [3.0], [2.0, 2.0, 1.0]], [1.0, 2.0, 3.0])
+    >>> from rntk import RNTKRidge
+    >>> model = RNTKRidge(alpha=0.1).fit([[1.0, 2.0], [3.0], [2.0, 2.0, 1.0]], [1.0, 2.0, 3.0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(model, Path(folder) / "model.rntk")
     ...     copy = load(Path(folder) / "model.rntk")

@@ -1,10 +1,9 @@
-"""Searches: which kernel, on which view of the sequences, with how much regularisation.
+"""Searches: which kernels, on which views of the sequences, with how much regularisation.
 
-`grids` lists candidates, `views` says what a kernel sees, `store` computes each Gram matrix once, `ridge` judges it in
-closed form (`fast`) or by folds (`folds`, the paper's protocol). The two estimators put them together.
+`candidates` lists what is tried, `views` says what a kernel sees, `leave_one_out` judges a Gram matrix in closed form,
+and the learners of `ensemble` put them together.
 """
 
-from .classifier import RNTKClassifierCV
-from .regressor import RNTKRegressorCV
+from .ensemble import RNTKClassifier, RNTKRegressor
 
-__all__ = ["RNTKClassifierCV", "RNTKRegressorCV"]
+__all__ = ["RNTKClassifier", "RNTKRegressor"]

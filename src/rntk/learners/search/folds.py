@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 from ...runtime import count_threads, progress_bar, run_in_threads
 from ..ridge import solve_ridge
-from .grids import Candidate
+from .candidates import Candidate
 from .store import GramStore
 
 Array = NDArray[Any]

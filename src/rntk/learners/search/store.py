@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...kernels.pairwise import gram
 from ...sequences import SequenceBatch
-from .grids import Candidate
+from .candidates import Candidate
 
 Array = NDArray[Any]
 

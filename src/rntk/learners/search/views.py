@@ -31,10 +31,17 @@ class View:
 
     Attributes
     ----------
-    name : one of `VIEWS`. block : how many steps are averaged into one before anything else; 1 keeps all.
-    clock : 0, or how far one more channel runs over every sequence, from -clock √m to clock √m beside its m channels:
-        it tells what happens early from what happens late.
-    mean, deviation : of the training data, per channel; for "scaled" only.
+    name : str
+        One of `VIEWS`.
+    block : int
+        How many steps are averaged into one before anything else; 1 keeps all.
+    clock : float
+        0, or how far one more channel runs over every sequence, from -clock √m to clock √m beside its m channels: it
+        tells what happens early from what happens late.
+    mean : tuple of floats
+        Of the training data, per channel; for "scaled" only.
+    deviation : tuple of floats
+        Likewise.
     """
 
     name: str

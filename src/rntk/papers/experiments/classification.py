@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
-from ...learners import RNTKClassifier, RNTKClassifierCV
+from ...learners import RNTKSVC, RNTKClassifierCV
 from ...learners.search.folds import MAX_ITERATIONS, class_folds, svm_scores
 from ...learners.search.grids import PAPER_C, Candidate, paper_grid
 from ...learners.search.store import GramStore, with_threads
@@ -146,7 +146,7 @@ def _fit_some_kernels(
     scores = svm_scores(candidates, GramStore(train, None, n_jobs), labels, folds, PAPER_C, progress)
     k, c = divmod(int(np.argmax(scores)), len(PAPER_C))
     best = candidates[k]
-    model = RNTKClassifier(with_threads(best.kernel, n_jobs), C=PAPER_C[c], max_iter=MAX_ITERATIONS)
+    model = RNTKSVC(with_threads(best.kernel, n_jobs), C=PAPER_C[c], max_iter=MAX_ITERATIONS)
     model.fit(best.view(train), labels)
     chosen = {**best.settings, "C": PAPER_C[c]}
     return Fitted(lambda X: model.predict(best.view(X)), chosen, _left_out(values, kept, "kernels") or None)

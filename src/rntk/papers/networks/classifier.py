@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import DivergenceError, check_count
 from ...kernels.pairwise import read_sequences
-from ...learners.svm import check_labels
+from ...learners.targets import check_labels
 from ...preprocessing import ChannelScaler
 from ...sequences import SequenceBatch, check_channels
 from .holdout import hold_out

@@ -39,7 +39,7 @@ class Spectrum:
     g_s = ηs. That is right as long as ηsμ is small, where leaving it out would cost up to half of the digits with
     smooth activations. But it multiplies the rounding errors of Θ(x, X) by ηs, so the direction fades out before they
     become visible, around ηsμ_max = 1/√rounding, and is absent at the end of training. What remains there is the
-    solution of smallest norm, as in `RNTKRegressor`.
+    solution of smallest norm, as in `RNTKRidge`.
     """
 
     values: Array
