@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import WhiteKernel
@@ -301,6 +302,31 @@ def test_gradients_by_inputs_where_a_bias_outweighs_them(activation, readout, de
                 return kernel([[*x[:t], x[t] + distance, *x[t + 1 :]]], [y])[0, 0]
 
             assert got == pytest.approx(sixth_order(moved, 1e-3), rel=1e-7, abs=1e-9)
+
+
+PARAMETERS = [
+    *("snake(3)", "snake(0.01)", "snake(50)", "tilted_sin(0.05)", "tilted_sin(2)", "sinusoid(1, 1e-9)"),
+    *("sinusoid(1, 0.01)", "sinusoid(0.2, 2.5)", "sinusoid(-3, 1)", "sinusoid(0.01, 0)", "rectified_power(5)"),
+]
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_families_are_exact_for_all_parameters(name):
+    """Against the reference engine: multiples, near-duplicates, opposites and nothing at all, small and large."""
+    rng = np.random.default_rng(0)
+    for size, sigma_w, sigma_u, sigma_b in ((1.0, 0.6, 0.5, 0.0), (1e-4, 1.5, 0.5, 0.0), (3.0, 1.2, 0.7, 0.2)):
+        if name == "rectified_power(5)":
+            size, sigma_w, sigma_u, sigma_b = 0.3, 0.1 * sigma_w, 0.3, 0.1
+        x, other = size * rng.standard_normal((2, 7))
+        X = [x, 1.001 * x, x + 1e-6 * size * other, -x, other[:5] - x[:5], 2 * x, 0.1 * x, np.zeros(4)]
+        for options in ({}, {"depth": 2, "readout": "mean"}):
+            kernel = RNTK(name, sigma_w=sigma_w, sigma_u=sigma_u, sigma_b=sigma_b, **options)
+            K, gradient = kernel(X, eval_gradient=True)
+            exact, expected = clone(kernel).set_params(engine="reference")(X, eval_gradient=True)
+            root = np.sqrt(exact.diagonal())
+            scale = np.maximum(root[:, None] * root, 1e-300)
+            assert (np.abs(K - exact) / scale).max() < 1e-12
+            assert (np.abs(gradient - expected) / np.maximum(np.abs(expected), scale[..., None])).max() < 1e-10
 
 
 # -- the reference engine knows its error ---------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def _pair(
     other_near = k * (fall * fall2 / peak) + 1.0 if k >= 0.0 else twice_cosine + k * short
     other_far = k * peak + 1.0 if k >= 0.0 else twice_cosine + k * less
     near = 0.5 * (other_far if far else other_near) * -(short if far else less) - 0.25 * k * falls * falls
-    close = (comparable or twice_sine > 0.0) and distance <= 0.5
+    close = near * both <= 0.5 if twice_sine > 0.0 else comparable and distance <= 0.5
     w = near * both - 0.5 * apart * apart * (psi * over2) if close else 1.0 - value
     rest = s * (peak * tail * both) if far else s * (k * peak * tail * both)
     return max(w, 0.0), value, cosh, product, rest
@@ -191,12 +191,12 @@ def _partials_rows(
                 steps = away * tail_sum - less * (minus + phase * plus * other)
                 out[3 + side, r, k] = sign * (0.5 * height * steps - half_growth * lost)
                 without = phase * fewer - twice_sine  # k e^{-2√(QQ')} - 1
-                if odd:
+                if odd or not comparable:
                     # Q - √(QQ') - (Q + √(QQ')) e^{-2√(QQ')}: both ways cancel, where the other doesn't.
                     step = over - phase * (q + product) * tail if comparable else -q * without - product * tail_sum
                     at_one = 0.5 * step - half_growth * without
                 else:
-                    # Proportional to Q - √(QQ'), by which e^-2Q differs from e^{-2√(QQ')} (30c).
+                    # Proportional to Q - √(QQ'), by which e^-2Q differs from e^{-2√(QQ')} (30g).
                     fall, inverse = (left[3, r], left[5, r]) if side == 0 else (right[3, k], right[5, k])
                     change = decay(2.0 * abs(over))[1]
                     change = tail * change if over >= 0.0 else -(fall * fall) * change
@@ -286,9 +286,9 @@ class WaveArrays(ArrayForm):
         variances = xp.where(comparable, xp.abs(gap) * product, xp.abs(difference) * (root + root2))
         falls = xp.expm1(-variances) * xp.where(fall > fall2, fall, fall2)
         apart = 0.5 * k * falls * (fall + fall2) / not_zero(xp, psi + psi2) * over
-        close = -0.5 * other * larger - 0.25 * k * falls * falls
-        close = close * (over * over2) - 0.5 * apart * apart * (psi * over2)
-        w = xp.where((distance <= 0.5) & (comparable if self.odd else distance >= 0), close, 1 - value)
+        near = (-0.5 * other * larger - 0.25 * k * falls * falls) * (over * over2)
+        close = near - 0.5 * apart * apart * (psi * over2)
+        w = xp.where(comparable & (distance <= 0.5) if self.odd else near <= 0.5, close, 1 - value)
         w = xp.where(w > 0, w, xp.zeros_like(w))
         return signed(xp, d, v, w, root, root2) if self.odd else w, 0.5 * ratio * peak * slopes
 
