@@ -53,8 +53,12 @@ class Plan:
 
     Attributes
     ----------
-    sequences : how many. block : how many steps are averaged into one.
-    pairs, paired : how many pairs for the sensitivity, and how many of the sequences they are drawn from.
+    sequences : int
+        How many.
+    block : int
+        How many steps are averaged into one.
+    pairs, paired : int
+        How many pairs for the sensitivity, and how many of the sequences they are drawn from.
     """
 
     sequences: int

@@ -18,7 +18,10 @@ class Controls:
 
     Attributes
     ----------
-    root : the widgets, to be laid out. settings : what they show.
+    root : Column
+        The widgets, to be laid out.
+    settings : Settings
+        What they show.
     """
 
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:

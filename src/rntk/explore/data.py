@@ -33,9 +33,18 @@ class Part:
 
     Attributes
     ----------
-    X : the sequences. codes : numbers of their classes, or None. targets : numbers to predict, or None.
-    groups : the classes; empty without any. block : how many steps were averaged into one.
-    said : what is shown, in words.
+    X : SequenceBatch
+        The sequences.
+    codes : ndarray of shape (n,) or None
+        Numbers of their classes.
+    targets : ndarray of shape (n,) or None
+        Numbers to predict.
+    groups : tuple of Group
+        The classes; empty without any.
+    block : int
+        How many steps were averaged into one.
+    said : str
+        What is shown, in words.
     """
 
     X: SequenceBatch
@@ -52,7 +61,14 @@ class Study:
 
     Attributes
     ----------
-    name : of the file or set. X : the sequences, at least two. task : what the labels are. y : (n,), or None.
+    name : str
+        Of the file or set.
+    X : SequenceBatch
+        The sequences, at least two.
+    task : "classify", "regress" or "none"
+        What the labels are.
+    y : ndarray of shape (n,) or None
+        The labels.
     """
 
     name: str

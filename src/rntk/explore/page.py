@@ -57,13 +57,19 @@ class Page:
 
     Parameters
     ----------
-    study : what is looked at.
-    run : where computations go; see `Run`.
-    n_jobs : threads of a computation.
+    study : Study
+        What is looked at.
+    run : Run
+        Where computations go.
+    n_jobs : int, optional
+        Threads of a computation.
 
     Attributes
     ----------
-    root : everything, laid out. shown : the picture on the page, None before the first.
+    root : Row
+        Everything, laid out.
+    shown : Picture or None
+        The picture on the page, None before the first.
     """
 
     def __init__(self, study: Study, run: Run, n_jobs: int | None = None) -> None:

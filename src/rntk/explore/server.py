@@ -60,12 +60,15 @@ class PageServer:
 
     Parameters
     ----------
-    study : what is looked at.
-    port : 0 takes any free one.
+    study : Study
+        What is looked at.
+    port : int
+        0 takes any free one.
 
     Raises
     ------
-    OSError : the port is taken, or not ours to take.
+    OSError
+        The port is taken, or not ours to take.
     """
 
     def __init__(self, study: Study, port: int = 0) -> None:

@@ -77,10 +77,16 @@ class Scale:
 
     Attributes
     ----------
-    low, high : ends of the slider, as positions: values, or their decimal logarithms.
-    step : of positions.
-    logarithmic : whether positions are logarithms.
-    zero : whether the leftmost position of a logarithmic slider means zero.
+    symbol, meaning : str
+        What the slider is called.
+    low, high : float
+        Ends of the slider, as positions: values, or their decimal logarithms.
+    step : float
+        Of positions.
+    logarithmic : bool
+        Whether positions are logarithms.
+    zero : bool
+        Whether the leftmost position of a logarithmic slider means zero.
     """
 
     symbol: str

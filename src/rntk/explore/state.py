@@ -38,9 +38,18 @@ class Curve:
 
     Attributes
     ----------
-    at : (T,), numbers of steps from 1, or minus the distance from the last one if lengths differ; middles of blocks.
-    from_end : whether they are distances. mean : (T,). low, high : (T,), two standard errors on either side.
-    flatness : deviation over time relative to the mean; 0 is flat. n_pairs : how many pairs.
+    at : ndarray of shape (T,)
+        Numbers of steps from 1, or minus the distance from the last one if lengths differ; middles of blocks.
+    from_end : bool
+        Whether they are distances.
+    mean : ndarray of shape (T,)
+        Over pairs.
+    low, high : ndarrays of shape (T,)
+        Two standard errors on either side.
+    flatness : float
+        Deviation over time relative to the mean; 0 is flat.
+    n_pairs : int
+        How many pairs.
     """
 
     at: Array
@@ -58,8 +67,16 @@ class Score:
 
     Attributes
     ----------
-    measure : "accuracy" or "R²". ridges : (R,), relative to the mean of the diagonal. values : (R,).
-    best : index of the best ridge; of equals the largest. baseline : what one gets without looking at the sequences.
+    measure : "accuracy" or "R²"
+        What the values are.
+    ridges : ndarray of shape (R,)
+        Relative to the mean of the diagonal.
+    values : ndarray of shape (R,)
+        The score for each.
+    best : int
+        Index of the best ridge; of equals the largest.
+    baseline : float
+        What one gets without looking at the sequences.
     """
 
     measure: str
@@ -80,9 +97,24 @@ class Picture:
 
     Attributes
     ----------
-    similarity : (n, n), the Gram matrix with its diagonal scaled to one, rows sorted by label into `groups`.
-    score : None where there is nothing to predict; `no_score` says why. said : which part of the data is shown.
-    remarks : what the library warned of. seconds : of computing.
+    settings : Settings
+        Of the kernel.
+    curve : Curve
+        Its sensitivity.
+    similarity : ndarray of shape (n, n)
+        The Gram matrix with its diagonal scaled to one, rows sorted by label into `groups`.
+    groups : tuple of Group
+        The classes.
+    score : Score or None
+        None where there is nothing to predict; `no_score` says why.
+    no_score : str
+        Why there is none.
+    said : str
+        Which part of the data is shown.
+    remarks : tuple of str
+        What the library warned of.
+    seconds : float
+        Of computing.
     """
 
     settings: Settings
@@ -106,8 +138,17 @@ class Trouble:
 def look(study: Study, settings: Settings, *, quick: bool = True, n_jobs: int | None = None) -> Picture | Trouble:
     """The picture of `settings` on the sequences of `study`, or the trouble with them.
 
-    quick : keep it under 200 ms by looking at a part of long or many sequences, else at some seconds; `Picture.said`
-        tells which part.
+    Parameters
+    ----------
+    study : Study
+        What is looked at.
+    settings : Settings
+        Of the kernel.
+    quick : bool
+        Whether to keep it under 200 ms by looking at a part of long or many sequences, else at some seconds;
+        `Picture.said` tells which part.
+    n_jobs : int, optional
+        Threads.
     """
     begin = time.perf_counter()
     try:

@@ -19,10 +19,14 @@ class Run(NamedTuple):
 
     Attributes
     ----------
-    outputs : (N, d), or (S, d) for the sequence readout: f.
-    pooled : (N, n) or (S, n): what the readout weights multiply.
-    initial : for each layer h[l, 0], (N, n).
-    states : for each layer h[l, t], (T, N, n); after the end of a sequence, its last state.
+    outputs : array of shape (N, d), or (S, d) for the sequence readout
+        f.
+    pooled : array of shape (N, n) or (S, n)
+        What the readout weights multiply.
+    initial : tuple of arrays of shape (N, n)
+        h[l, 0] of each layer.
+    states : tuple of arrays of shape (T, N, n)
+        h[l, t] of each layer; after the end of a sequence, its last state.
     """
 
     outputs: jax.Array

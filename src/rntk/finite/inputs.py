@@ -26,11 +26,15 @@ class Reading(NamedTuple):
 
     Attributes
     ----------
-    values : (T, N, m) inputs, time first, zero after the end of a sequence.
-    lengths : (N,) integers.
-    states : for each layer the (N, n) initial states, or None where they are zero.
-    rows : (S,) where step t of sequence i stands in a flattened (T, N) table, in the order of the input; what the
-        sequence readout returns.
+    values : array of shape (T, N, m)
+        Inputs, time first, zero after the end of a sequence.
+    lengths : array of shape (N,)
+        Integers.
+    states : tuple of arrays of shape (N, n) or None
+        Initial states of each layer, None where they are zero.
+    rows : array of shape (S,)
+        Where step t of sequence i stands in a flattened (T, N) table, in the order of the input; what the sequence
+        readout returns.
     """
 
     values: jax.Array

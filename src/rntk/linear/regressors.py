@@ -179,7 +179,12 @@ class ConvRegressor(FilterRegressor):
 
     Parameters
     ----------
-    alpha, lags, solver : as for `LinearRNNRegressor`.
+    alpha : float
+        As for `LinearRNNRegressor`.
+    lags : int, optional
+        As for `LinearRNNRegressor`.
+    solver : "auto", "direct" or "cg"
+        As for `LinearRNNRegressor`.
     """
 
     def __init__(self, alpha: float = 1.0, lags: int | None = None, solver: str = "auto") -> None:

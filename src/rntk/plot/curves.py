@@ -17,7 +17,10 @@ def sensitivity(curves: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    curves : a `Sensitivity`, or a mapping of names to them.
+    curves : Sensitivity or mapping
+        One, or several by name.
+    ax : Axes, optional
+        Where to draw; a new figure unless given.
     """
     ax = axes_or_new(ax)
     for k, (name, curve) in enumerate(_named(curves)):
@@ -33,8 +36,11 @@ def training(curves: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    curves : a mapping of names to (steps, losses), or to results of `rntk.finite.train` and `rntk.linear.train`, which
-        know their own; or one of these. For the infinite network give `(steps, dynamics.loss(...).expected)`.
+    curves : mapping or one curve
+        Names to (steps, losses), or to results of `rntk.finite.train` and `rntk.linear.train`, which know their own; or
+        one of these. For the infinite network give `(steps, dynamics.loss(...).expected)`.
+    ax : Axes, optional
+        Where to draw; a new figure unless given.
     """
     ax = axes_or_new(ax)
     for k, (name, curve) in enumerate(_named(curves)):
@@ -66,7 +72,14 @@ def kernel_by_angle(kernels: Any, ax: Any = None, *, steps: int = 1, points: int
 
     Parameters
     ----------
-    kernels : one kernel of rntk, or a mapping of names to kernels. steps : length of both sequences.
+    kernels : kernel or mapping
+        One kernel of rntk, or several by name.
+    ax : Axes, optional
+        Where to draw; a new figure unless given.
+    steps : int
+        Length of both sequences.
+    points : int
+        How many angles.
     """
     ax = axes_or_new(ax)
     angle = np.linspace(0.0, np.pi, points)

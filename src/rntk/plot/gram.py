@@ -20,9 +20,16 @@ def gram(
 
     Parameters
     ----------
-    K : (n, n). y : (n,) labels; without them the order stays.
-    class_names : names of the classes in sorted order, the labels themselves unless given.
-    label : what the colours mean.
+    K : array-like of shape (n, n)
+        The matrix.
+    y : array-like of shape (n,), optional
+        Labels; without them the order stays.
+    ax : Axes, optional
+        Where to draw; a new figure unless given.
+    class_names : sequence of str, optional
+        Names of the classes in sorted order, the labels themselves unless given.
+    label : str
+        What the colours mean.
 
     Notes
     -----

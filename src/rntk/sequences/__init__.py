@@ -14,7 +14,7 @@ invariants) <- ``gate`` (reading user data).
 
 from __future__ import annotations
 
-from rntk.sequences.batch import SequenceBatch
-from rntk.sequences.gate import as_batch, check_channels
+from .batch import SequenceBatch
+from .gate import as_batch, check_channels
 
 __all__ = ["SequenceBatch", "as_batch", "check_channels"]

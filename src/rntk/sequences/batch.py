@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from rntk.errors import ProblemReport, SequenceError
-from rntk.sequences.defects import all_finite, report_nonfinite
+from ..errors import ProblemReport, SequenceError
+from .defects import all_finite, report_nonfinite
 
 __all__ = ["FloatArray", "SequenceBatch", "offsets_of", "resolve_dtype"]
 
@@ -127,7 +127,7 @@ class SequenceBatch:
         """
         # The gate imports this module. Deferring the way back keeps the module graph one-way while the
         # alternative constructors stay where a caller looks for them.
-        from rntk.sequences.gate import read_aeon
+        from .gate import read_aeon
 
         return read_aeon(X, dtype=dtype)
 
@@ -161,7 +161,7 @@ class SequenceBatch:
         >>> SequenceBatch.from_padded(padded, [3, 1])
         SequenceBatch(2 sequences, lengths 1 to 3, 1 channel, float64)
         """
-        from rntk.sequences.gate import read_padded  # deferred for the reason given in `from_aeon`
+        from .gate import read_padded  # deferred for the reason given in `from_aeon`
 
         return read_padded(values, lengths, dtype=dtype)
 

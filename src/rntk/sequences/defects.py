@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rntk.errors import ProblemReport
+from ..errors import ProblemReport
 
 __all__ = [
     "NUMBERS_ONLY",

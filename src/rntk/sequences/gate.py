@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rntk.errors import ProblemReport, SequenceError
-from rntk.sequences.batch import SequenceBatch, offsets_of, resolve_dtype
-from rntk.sequences.defects import (
+from ..errors import ProblemReport, SequenceError
+from .batch import SequenceBatch, offsets_of, resolve_dtype
+from .defects import (
     NUMBERS_ONLY,
     PLAIN_NUMBERS,
     UNMASK,

@@ -26,6 +26,7 @@ from sklearn.gaussian_process.kernels import (
 
 from ...activations import Activation, as_activation, known_names, name_of
 from ...engine import choose_engine
+from ...errors import check_dtype
 from ...kernels import NTK, RNTK, NetworkKernel
 from ...kernels.pairwise import compares_vectors
 from ...learners.search.polynomial import Polynomial
@@ -152,7 +153,7 @@ def _check_network(kernel: Any) -> None:
     if not isinstance(kernel.depth, bool) and isinstance(kernel.depth, int | np.integer) and kernel.depth > MOST_LAYERS:
         raise ValueError(f"depth={kernel.depth} is more than {MOST_LAYERS}")
     kernel.network()
-    kernel._dtype()
+    check_dtype(kernel.dtype)
     choose_engine(kernel.engine)
     count_threads(kernel.n_jobs)
     flags = [getattr(kernel, name, False) for name in ("normalize", "bidirectional", "tied")]

@@ -1,0 +1,67 @@
+"""What everything that runs shares: how it reaches the disk, who holds a folder, and an `Execution` handed down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rntk.errors import BusyError
+from rntk.runtime import Execution, locked, replacing
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "a.txt"
+    with replacing(path) as stream:
+        stream.write("first\n")
+        assert not path.exists()
+    assert path.read_bytes() == b"first\n"
+    with pytest.raises(RuntimeError, match="half way"), replacing(path) as stream:
+        stream.write("sec")
+        raise RuntimeError("half way")
+    assert path.read_bytes() == b"first\n"
+    with replacing(path, "w+b") as stream:
+        stream.write(b"\0second")
+    assert path.read_bytes() == b"\0second"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    with replacing(link) as stream:
+        stream.write("new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_one_process_holds_a_lock_at_a_time(tmp_path):
+    pytest.importorskip("fcntl", reason="locks are those of POSIX")
+    path = tmp_path / ".lock"
+    code = f"from rntk.runtime import locked\nwith locked({os.fspath(path)!r}): print('held')"
+
+    def other_process():
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    with locked(path):
+        with pytest.raises(BusyError, match="another run writes to") as caught, locked(path):
+            pass
+        assert caught.value.path == path
+        refused = other_process()
+        assert refused.returncode == 1
+        assert "BusyError" in refused.stderr
+    assert other_process().stdout == "held\n"
+
+
+def test_an_execution_is_handed_down(capsys):
+    run = Execution(n_jobs=3, progress=True)
+    assert (run.threads(), run.quiet().threads(), run.alone().threads()) == (3, 3, 1)
+    seen, told = [], []
+    with run.quiet().bar("work", 4) as advance:
+        run.each(lambda item: seen.append(item) or 1.0, [1, 2, 3, 4], lambda amount: (told.append(amount), advance(1)))
+    assert sorted(seen) == [1, 2, 3, 4]
+    assert sum(told) == 4
+    assert capsys.readouterr().err == ""
