@@ -151,18 +151,43 @@ class ProblemReport:
 class KernelOverflowError(ArithmeticError):
     """A kernel value is too large for its floating-point type.
 
+    Parameters
+    ----------
+    message : str
+        The text. Where it says ``{sequence}``, the sequence is named from the attributes: "sequence 3 of X".
+    sequence : int, optional
+        Index of the sequence to blame.
+    side : str, optional
+        The argument it belongs to, where there are two.
+
     Attributes
     ----------
     sequence : int
         Index of the sequence whose variance is to blame, -1 if unknown.
+    side : str
+        "X" or "Y", or empty where one argument was given or it is unknown.
+
+    Examples
+    --------
+    >>> error = KernelOverflowError("the variance of {sequence} overflows", sequence=3, side="X")
+    >>> print(error)
+    the variance of sequence 3 of X overflows
+    >>> print(error.known_as(43))
+    the variance of sequence 43 overflows
     """
 
-    def __init__(self, message: str, sequence: int = -1) -> None:
-        super().__init__(message, sequence)
+    def __init__(self, message: str, sequence: int = -1, side: str = "") -> None:
+        super().__init__(message)  # pickle rebuilds from it and then restores the attributes
         self.sequence = sequence
+        self.side = side
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        named = f"sequence {self.sequence}" + (f" of {self.side}" if self.side else "")
+        return str(self.args[0]).replace("{sequence}", named)
+
+    def known_as(self, sequence: int, side: str = "") -> KernelOverflowError:
+        """The same error of a sequence that the caller knows by another index, in a larger batch for instance."""
+        return KernelOverflowError(self.args[0], sequence, side)
 
 
 class ActivationError(ValueError):

@@ -260,11 +260,12 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         if architecture.readout == "sequence":
             j = int(np.searchsorted(batch.offsets, j, side="right") - 1)
         raise KernelOverflowError(
-            f"the kernel of sequence {j}{'' if left is right else f' of {name}'} (length {batch.lengths[j]}) overflows "
+            f"the kernel of {{sequence}} (length {batch.lengths[j]}) overflows "
             f"{self._dtype()}: its variance grows along the sequence. Take normalize=True, which keeps scales apart, "
             f"or a smaller sigma_w (now {max(architecture.sigma_w):.4g}; ReLU is balanced at 1.4142), or scale the "
             "inputs down" + (', or dtype="float64"' if self._dtype() == np.float32 else ""),
             sequence=j,
+            side="" if left is right else name,
         )
 
     def _dtype(self) -> np.dtype[Any]:

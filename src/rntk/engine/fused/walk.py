@@ -247,7 +247,7 @@ def _walk_any(
                 if not (total < activation.largest_variance).all():
                     bad = int(longest_first[np.flatnonzero(~(total < activation.largest_variance))[0]])
                     raise KernelOverflowError(
-                        f"the variance of sequence {bad} overflows at step {t} (layer {layer + 1}): scale the inputs "
+                        f"the variance of {{sequence}} overflows at step {t} (layer {layer + 1}): scale the inputs "
                         f"down, or lower sigma_w or sigma_u; {activation.name} is not homogeneous, so no scale can be "
                         "taken out",
                         sequence=bad,

@@ -120,7 +120,7 @@ def solve_conjugate(
 
         def apply(columns: Array) -> Array:
             scale = 1.0 if weight is None else weight[:, None]
-            return np.asarray(scale * K._times(scale * columns, watch.use) + alpha * columns)
+            return np.asarray(scale * K.matvec(scale * columns, watch.use) + alpha * columns)
 
         dual, residual = _iterate(apply, invert, targets / size, tol, max_iter, watch)
     if not residual <= tol:
