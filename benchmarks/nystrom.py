@@ -148,7 +148,7 @@ def streamed(training: int, solved: int, **_: int) -> dict[str, Any]:
 def on_disk(training: int, solved: int, **_: int) -> dict[str, Any]:
     """The same with tiles on disk."""
     with tempfile.TemporaryDirectory() as folder:
-        return _solve(training, solved, Path(folder) / "K.gram")
+        return _solve(training, solved, Path(folder) / "K.zarr")
 
 
 PARTS = {"large": large, "exact": exact, "agreement": agreement, "streamed": streamed, "on_disk": on_disk}

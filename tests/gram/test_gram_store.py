@@ -263,13 +263,15 @@ def test_tiles_lie_side_by_side_and_cover_everything(shape, block, symmetric, he
 @pytest.fixture
 def prepared(monkeypatch):
     """Numbers of sequences in the sides that are prepared."""
-    seen, prepare = [], pairwise._Plain.prepare
+    seen, of = [], pairwise.of
 
-    def watch(self, batch):
-        seen.append(len(batch))
-        return prepare(self, batch)
+    def watched(kernel):
+        found = of(kernel)
+        prepare = found.prepare
+        found.prepare = lambda batch: seen.append(len(batch)) or prepare(batch)
+        return found
 
-    monkeypatch.setattr(pairwise._Plain, "prepare", watch)
+    monkeypatch.setattr(pairwise, "of", watched)
     return seen
 
 
@@ -679,18 +681,24 @@ def test_blocks_follow_the_memory():
     assert make_work(RNTK(), np.zeros((30, 5)), None, "ntk", None).layout(None, 10**9).block == 30
 
 
-def test_costly_pairs_make_small_tiles(monkeypatch):
+def test_costly_pairs_and_large_sides_make_small_tiles(monkeypatch):
     """`Pairwise` may say what pairs cost, and how much memory a side takes."""
-    work = make_work(RNTK(), np.zeros((2000, 100)), None, "ntk", None)
-    assert work.layout(None, 10**9).block == 2000
-    monkeypatch.setattr(
-        pairwise._Plain, "cost", lambda self, left, right: float(left.sum() * right.sum()), raising=False
-    )
-    assert work.layout(None, 10**9).block < 400
-    monkeypatch.undo()
-    monkeypatch.setattr(pairwise._Plain, "nbytes", lambda self, side: 9000 * 100 * side[1], raising=False)
-    work = make_work(RNTK(), np.zeros((2000, 100)), None, "ntk", None)
-    assert work.layout(None, 10**9).block < 600
+    of, batch = pairwise.of, as_batch(np.zeros((2000, 100)))
+
+    def block(**facts):
+        def saying(kernel):
+            found = of(kernel)
+            found.cost = lambda left, right: float(np.minimum(left.mean(), right.mean()) * len(left) * len(right))
+            found.nbytes = lambda side: 0
+            vars(found).update(facts)
+            return found
+
+        monkeypatch.setattr(pairwise, "of", saying)
+        return make_work(RNTK(), batch, None, "ntk", None).layout(None, 10**9).block
+
+    assert block() == 2000
+    assert block(cost=lambda left, right: float(left.sum() * right.sum())) < 400
+    assert block(nbytes=lambda side: 4 * 100 * 9000) < 600  # of the four sequences that are tried
 
 
 def test_what_does_not_fit_is_refused():

@@ -15,8 +15,8 @@ from numpy.testing import assert_array_equal
 from helpers.tolerances import TOLERANCE, relative_error
 from rntk import NTK, RNTK, KernelOverflowError
 from rntk.activations import as_activation
+from rntk.engine.assemble import run_tiles
 from rntk.engine.fused.problem import FusedProblem
-from rntk.gram import run_tiles
 from rntk.sequences import as_batch
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)

@@ -381,7 +381,7 @@ def test_tiles_fit_the_budget_and_are_kept_if_they_all_do():
     assert per_pass in (6, 10, 15)  # three to five blocks, on and above the diagonal
 
 
-@pytest.mark.parametrize("cache", ["K.gram", "K.zarr"])
+@pytest.mark.parametrize("cache", ["K.zarr"])
 def test_tiles_on_disk_serve_every_iteration_and_every_fit(cache, tmp_path):
     if cache == "K.zarr":
         pytest.importorskip("zarr", reason='.zarr stores need zarr: pip install "rntk[distributed]"')

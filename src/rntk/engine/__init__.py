@@ -16,7 +16,18 @@ from . import scales
 from .array.libraries import foreign_arrays, is_elsewhere, place_of
 from .tiles import Block, Problem, Scale, Tile
 
-__all__ = ["ENGINES", "REVISION", "Block", "Engine", "Problem", "Scale", "Tile", "choose_engine", "load_engine", "scales"]
+__all__ = [
+    "ENGINES",
+    "REVISION",
+    "Block",
+    "Engine",
+    "Problem",
+    "Scale",
+    "Tile",
+    "choose_engine",
+    "load_engine",
+    "scales",
+]
 
 #: Raised when any bit of the arithmetic changes: stored Gram matrices of another revision are computed anew.
 REVISION = 1

@@ -49,13 +49,14 @@ def compute_on_workers(
         raise TypeError(f"the kernel can't be sent to workers: {error}") from error
     size = tiles.layout.numbers((0, 0)) * tiles.work.dtype.itemsize
     most = max(1, budget // (8 * size))  # what one task brings back is held here, and what waits is held there
+    place = store if isinstance(store, ZarrStore) else None
     try:
         with client.as_current():  # `wait` asks for the client of the moment, not for that of the futures
             for _ in range(ROUNDS):
                 _await_workers(client)
                 with suppress(TimeoutError):  # the workers were lost meanwhile
-                    shared = client.scatter((tiles, store), broadcast=True, hash=False)
-                    wanted = _one_round(client, shared, wanted, keep, most)
+                    shared = client.scatter(tiles, broadcast=True, hash=False)
+                    wanted = _one_round(client, shared, place, wanted, keep, most)
                 if not wanted:
                     return
     except OSError as error:
@@ -76,7 +77,9 @@ def refuse_device(work: Work) -> None:
         )
 
 
-def _one_round(client: Any, shared: Any, wanted: list[Tile], keep: Keep, most: int) -> list[Tile]:
+def _one_round(
+    client: Any, shared: Any, store: ZarrStore | None, wanted: list[Tile], keep: Keep, most: int
+) -> list[Tile]:
     """Submit all tiles once, two tasks per thread at a time; returns those that were lost."""
     length = min(most, -(-len(wanted) // (TASKS * max(1, _threads(client)))))
     waiting = deque(wanted[k : k + length] for k in range(0, len(wanted), length))
@@ -85,7 +88,7 @@ def _one_round(client: Any, shared: Any, wanted: list[Tile], keep: Keep, most: i
     try:
         while waiting or under_way:
             while waiting and len(under_way) < 2 * max(1, _threads(client)):
-                future = client.submit(_compute_strip, shared, waiting[0], pure=False)
+                future = client.submit(_compute_strip, shared, store, waiting[0], pure=False)
                 under_way[future] = waiting.popleft()
             for future in _wait(client, under_way):
                 strip = under_way.pop(future)
@@ -108,10 +111,9 @@ def _one_round(client: Any, shared: Any, wanted: list[Tile], keep: Keep, most: i
     return lost
 
 
-def _compute_strip(shared: tuple[Tiles, TileStore], strip: list[Tile]) -> list[Array | None]:
+def _compute_strip(tiles: Tiles, store: ZarrStore | None, strip: list[Tile]) -> list[Array | None]:
     """What a worker does: some tiles, into the store if it is there."""
-    tiles, store = shared
-    if not (isinstance(store, ZarrStore) and store.is_here()):
+    if store is None or not store.is_here():
         return [tiles.compute(tile) for tile in strip]
     for tile in strip:
         store.write(tile, tiles.compute(tile))
