@@ -552,7 +552,7 @@ def test_a_machine_that_cannot_read_is_no_damage(tmp_path, monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(zarr.Array, "__getitem__", refuse)
-    with pytest.raises(GramStoreError, match=r"can't be read: .*Too many open files"):
+    with pytest.raises(OSError, match="Too many open files"):
         K.to_array()
 
 
@@ -644,8 +644,8 @@ def test_only_stores_are_replaced(tmp_path):
     zarr.create_array(tmp_path / "other.zarr", shape=(3, 3), dtype="float64")
     X = np.ones((3, 2))
     for name, reason in [
-        ("mine.zarr", r"no stored Gram matrix: it holds no zarr\.json"),
-        ("file.zarr", "is a file"),
+        ("mine.zarr", r"no stored Gram matrix .*No such file.*zarr\.json"),
+        ("file.zarr", "can't be written: .*Not a directory"),
         ("no/K.zarr", "no folder"),
         ("other.zarr", "no stored Gram matrix"),
     ]:

@@ -186,7 +186,7 @@ def _open_or_begin(
             old = ZarrStore(target)  # raises if it is none: nothing else is ever deleted
     layout = work.layout(block, budget, tiles)
     work.try_out()  # before anything is deleted or begun
-    if old is not None:
+    if old is not None and old.is_here():  # and no other process was faster
         delete(old)
     return begin(target, layout, work.dtype, identity, compress)
 

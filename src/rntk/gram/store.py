@@ -13,6 +13,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -118,18 +119,17 @@ class ZarrStore:
         self.place = f"in {path}"
         self._document = _read_document(path)
         try:
-            said = dict(self._array.attrs["rntk"])
-            layout = Layout(tuple(said["shape"]), said["block"], said["symmetric"])
-            if (self._array.shape, self._array.chunks) != (layout.shape, layout.tile_shape((0, 0))):
+            said = self._array.attrs["rntk"]
+            self.identity: dict[str, Any] = said["identity"]
+            self.layout = Layout(tuple(said["layout"].pop("shape")), **said["layout"])
+            if (self._array.shape, self._array.chunks) != (self.layout.shape, self.layout.tile_shape((0, 0))):
                 raise ValueError("shapes disagree")
         except Exception as error:  # zarr fails in many ways
             raise GramStoreError(
                 f"{path} is no stored Gram matrix, or its {DOCUMENT} is damaged ({error}); give another name, or "
                 "delete it"
             ) from None
-        self.layout = layout
         self.dtype = np.dtype(self._array.dtype)
-        self.identity: dict[str, Any] = said["identity"]
 
     @cached_property
     def _array(self) -> Any:
@@ -209,11 +209,9 @@ class ZarrStore:
         self._check_is_here()
         try:
             values: Array = np.ascontiguousarray(self._array[self._where(tile)])
-        except MemoryError:
+        except (MemoryError, OSError):  # about the machine, not about the tile
             raise
-        except Exception as error:  # a chunk that can't be decoded fails in many ways
-            if isinstance(error, OSError) and error.errno not in (None, errno.EIO):  # that is about the machine
-                raise GramStoreError(f"tile {tile} of {self.path} can't be read: {error}") from error
+        except Exception:  # a chunk that can't be decoded fails in many ways
             raise DamagedTileError(self.path, [tile]) from None
         values.setflags(write=False)
         return None if np.isnan(values[0, 0]) else values
@@ -224,11 +222,8 @@ def _read_document(path: Path) -> bytes:
         raise GramStoreError(f"{path} was stored by rntk 0.1.0, which this version doesn't read: compute it anew")
     try:
         return (path / DOCUMENT).read_bytes()
-    except FileNotFoundError:
-        found = f"it holds no {DOCUMENT}" if path.exists() else "there is no such folder"
-    except NotADirectoryError:
-        found = "it is a file, not a folder"
-    raise GramStoreError(f"{path} is no stored Gram matrix: {found}")
+    except OSError as error:
+        raise GramStoreError(f"{path} is no stored Gram matrix ({error})") from None
 
 
 def open_same(path: Path, identity: dict[str, Any], block: int | None) -> ZarrStore:
@@ -251,8 +246,6 @@ def begin(
     """A new store and True, or that of another process which was faster."""
     if not path.parent.is_dir():
         raise GramStoreError(f"out={str(path)!r}: there is no folder {path.parent}")
-    if path.exists() and not path.is_dir():
-        raise GramStoreError(f"out={str(path)!r} is a file; a stored Gram matrix is a folder, so give another name")
     codecs = import_zarr().codecs
     # Bits of equal rank are brought together: signs, exponents and leading bits of kernel values are alike.
     smaller = codecs.BloscCodec(cname="lz4", clevel=1, shuffle="bitshuffle", typesize=dtype.itemsize)
@@ -265,24 +258,13 @@ def begin(
             dtype=dtype,
             compressors=[*([smaller] if compress else []), codecs.Crc32cCodec()],
             fill_value=np.nan,
-            attributes={
-                "rntk": {
-                    "shape": layout.shape,
-                    "block": layout.block,
-                    "symmetric": layout.symmetric,
-                    "identity": identity,
-                }
-            },
+            attributes={"rntk": {"layout": asdict(layout), "identity": identity}},
         )
         # In one step: there is no store, or a whole one.
         os.rename(partial, path)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         if not (path / DOCUMENT).exists():
-            if path.is_dir() and any(path.iterdir()):
-                raise GramStoreError(
-                    f"out={str(path)!r} is a folder with other things in it; give another name"
-                ) from None
             raise GramStoreError(f"{path} can't be written: {error}") from error
         return open_same(path, identity, None), False
     return ZarrStore(path), True
@@ -297,20 +279,18 @@ def delete(store: ZarrStore) -> None:
 
 def import_zarr() -> Any:
     """The zarr package, or what to do about its absence."""
-    zarr = need_extra("disk", "zarr", "zarr.codecs")
-    if not hasattr(zarr, "create_array"):
-        raise ModuleNotFoundError(f"stores need zarr 3, and this is {zarr.__version__}", name="zarr")
-    return zarr
+    return need_extra("disk", "zarr.codecs", "zarr")
 
 
-def need_extra(extra: str, package: str, *modules: str) -> Any:
-    """An optional package, with modules of it loaded."""
-    try:
-        found = import_module(package)
-        for module in modules:
-            import_module(module)
-    except ImportError as error:
-        raise ModuleNotFoundError(
-            f'{package} can\'t be imported ({error}): pip install "rntk[{extra}]"', name=package.partition(".")[0]
-        ) from None
+def need_extra(extra: str, *modules: str) -> Any:
+    """Import modules of an optional dependency, and return the last."""
+    found = None
+    for module in modules:
+        try:
+            found = import_module(module)
+        except ImportError as error:
+            package = module.partition(".")[0]
+            raise ModuleNotFoundError(
+                f'{package} can\'t be imported ({error}): pip install "rntk[{extra}]"', name=package
+            ) from None
     return found
