@@ -54,9 +54,11 @@ def compute_on_workers(
         with client.as_current():  # `wait` asks for the client of the moment, not for that of the futures
             for _ in range(ROUNDS):
                 _await_workers(client)
-                with suppress(TimeoutError):  # the workers were lost meanwhile
+                try:
                     shared = client.scatter(tiles, broadcast=True, hash=False)
-                    wanted = _one_round(client, shared, place, wanted, keep, most)
+                except TimeoutError:  # the workers were lost meanwhile
+                    continue
+                wanted = _one_round(client, shared, place, wanted, keep, most)
                 if not wanted:
                     return
     except OSError as error:
