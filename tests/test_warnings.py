@@ -43,7 +43,7 @@ def warn_in(module: str, category: type[Warning]) -> None:
 
 
 @pytest.mark.parametrize("category", [*DEPRECATIONS, UserWarning, RuntimeWarning, ResourceWarning, SyntaxWarning])
-@pytest.mark.parametrize("module", ["rntk", "rntk.gram.run"])
+@pytest.mark.parametrize("module", ["rntk", "rntk.gram.compute"])
 def test_warnings_of_our_modules_are_errors(module, category):
     with pytest.raises(category):
         warn_in(module, category)

@@ -472,17 +472,17 @@ def test_tiles_of_a_device_go_to_disk(tmp_path, ragged):
     library, kernel = Strict(), RNTK(sigma_b=0.2, sigma_h=0.4, normalize=True)
     X = X if ragged else np.array(X)
     arrays = make(library, X)
-    for out in (None, tmp_path / "K.gram"):
+    for out in (None, tmp_path / "K.zarr"):
         K = rntk.gram.compute(kernel, arrays, out=out, block=4)
         assert relative_error(K.to_array(), kernel(X)) < 1e-12
         np.testing.assert_array_equal(K.tile(0, 2), library.read(kernel(make(library, X[:4]), make(library, X[8:]))))
         np.testing.assert_array_equal(K.tile(1, 1), library.read(kernel(make(library, X[4:8]))))
-    assert rntk.gram.compute(kernel, arrays, out=tmp_path / "K.gram").found == 6
+    assert rntk.gram.compute(kernel, arrays, out=tmp_path / "K.zarr").found == 6
     K = rntk.gram.stream(kernel, arrays, make(library, X[:3]), kind="nngp")
     assert (K.shape, K.symmetric) == ((11, 3), False)
     assert relative_error(K @ np.ones(3), kernel.nngp(X, X[:3]) @ np.ones(3)) < 1e-12
     with pytest.raises(rntk.gram.GramStoreError, match="X is"):
-        rntk.gram.compute(kernel, make(library, X[1:]), out=tmp_path / "K.gram")
+        rntk.gram.compute(kernel, make(library, X[1:]), out=tmp_path / "K.zarr")
     with pytest.raises(TypeError, match="for kernels of networks"):
         rntk.gram.compute(lambda A, B: A @ B.T, arrays)
     with pytest.raises(SequenceError, match="one library on one device"):

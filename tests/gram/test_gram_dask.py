@@ -19,6 +19,7 @@ from helpers.refusals import assert_one_line_refusal
 from rntk import RNTK, KernelOverflowError
 from rntk.cli import app
 from rntk.gram import ClusterError, as_dask, cluster, compute
+from rntk.gram.store import ZarrStore
 
 WITHOUT = 'clusters need dask: pip install "rntk[distributed]"'
 needs_dask = pytest.mark.skipif(not (find_spec("dask") and find_spec("distributed")), reason=WITHOUT)
@@ -60,14 +61,11 @@ class Fragile:
     def __init__(self, file, value) -> None:
         self.file, self.value, self.calls = file, value, 0
 
-    def __call__(self, A, B=None):
+    def __call__(self, A, B):
         self.calls += 1
-        if B is not None and A[0, 0] == self.value and self.file.exists():
+        if B is not A and A[0, 0] == self.value and len(A) > 2 and self.file.exists():
             raise ArithmeticError("broken")
         return linear(A, B)
-
-    def get_params(self, deep=True):
-        return {}
 
 
 def ragged(count: int, seed: int = 0) -> list[np.ndarray]:
@@ -84,29 +82,46 @@ def test_workers_compute_the_same_numbers(client):
 
 def test_an_address_will_do_and_a_local_run_goes_on_with_the_store(client, tmp_path):
     X = np.random.default_rng(0).standard_normal((40, 3))
-    store, flag = tmp_path / "K.gram", tmp_path / "flag"
+    store, flag = tmp_path / "K.zarr", tmp_path / "flag"
     kernel = Fragile(flag, X[24, 0])
     flag.touch()
     with pytest.raises(ArithmeticError, match="broken"):  # on tile (3, 4), the last
-        compute(kernel, X, out=store, block=8, client=client.scheduler.address)
+        compute(kernel, X, out=store, block=8, client=client.scheduler.address, key="fragile")
     flag.unlink()
-    begun = rntk.gram.open(store)
-    left = [tile for tile in begun.tiles if not begun._store.is_done(tile)]
+    left, _ = rntk.gram.open(store)._store.find()
     assert (3, 4) in left and len(left) < 10
-    K = compute(kernel, X, out=store)
-    assert kernel.calls == len(left) + 1  # in this process, and once to see that it works
+    kernel.calls = 0
+    K = compute(kernel, X, out=store, key="fragile")
+    assert kernel.calls == len(left)  # in this process
     np.testing.assert_array_equal(K.to_array(), compute(linear, X, block=8).to_array())
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_workers_write_their_tiles_if_they_find_the_store(client, tmp_path, monkeypatch, reachable):
+    X, kept, write = ragged(30), [], ZarrStore.write
+
+    def watch(self, tile, values):
+        kept.append(tile)
+        write(self, tile, values)
+
+    monkeypatch.setattr(ZarrStore, "write", watch)
+    if not reachable:  # as on another machine, which sees another folder there
+        state = ZarrStore.__getstate__
+        monkeypatch.setattr(ZarrStore, "__getstate__", lambda self: {**state(self), "path": tmp_path / "elsewhere"})
+    K = compute(RNTK(), X, out=tmp_path / "K.zarr", block=5, client=client)
+    assert len(kept) == (0 if reachable else 21)  # by this process
+    np.testing.assert_array_equal(K.to_array(), compute(RNTK(), X, block=5).to_array())
 
 
 def test_the_command_takes_a_scheduler(client, tmp_path):
     X = np.random.default_rng(0).standard_normal((12, 6)).round(3)
     data = tmp_path / "toy.csv"
     data.write_text("\n".join(",".join(map(str, [k % 2, *row])) for k, row in enumerate(X)) + "\n")
-    arguments = ["gram", data, "--out", tmp_path / "K.gram", "--block", 5, "--scheduler", client.scheduler.address]
+    arguments = ["gram", data, "--out", tmp_path / "K.zarr", "--block", 5, "--scheduler", client.scheduler.address]
     result = CliRunner().invoke(app, [*map(str, arguments), "--label", "first"])
     assert result.exit_code == 0, result.output
-    np.testing.assert_array_equal(rntk.gram.open(tmp_path / "K.gram").read(), compute(RNTK(), X, block=5).read())
-    arguments[3], arguments[-1] = tmp_path / "another.gram", "nonsense://1"
+    np.testing.assert_array_equal(rntk.gram.open(tmp_path / "K.zarr").read(), compute(RNTK(), X, block=5).read())
+    arguments[3], arguments[-1] = tmp_path / "another.zarr", "nonsense://1"
     refused = CliRunner().invoke(app, [*map(str, arguments), "--label", "first"])
     assert_one_line_refusal(refused, "no Dask scheduler")
 
@@ -121,23 +136,38 @@ def test_an_overflow_on_a_worker_names_the_sequence(client):
 
 def test_sequences_that_are_lost_are_sent_again(client, monkeypatch):
     X = np.random.default_rng(0).standard_normal((28, 3))
-    sent, send, collect = [], cluster._Run._send, cluster._Run._collect
+    rounds, waits, one_round, wait = [], [], cluster._one_round, cluster._wait
 
-    def watch(self):
-        send(self)
-        sent.append(self.data)
+    def watch(client, shared, store, wanted, *rest):
+        rounds.append((shared, len(wanted)))
+        return one_round(client, shared, store, wanted, *rest)
 
-    def lose(self, future):
-        if len(self.waiting) < 15 and len(sent) == 1:
+    def lose(client, futures):
+        done = wait(client, futures)
+        waits.append(len(done))
+        if len(rounds) == 1 and len(waits) == 3:
             # As if the last worker that has them died: the scheduler forgets them and all tasks that need them.
-            client.cancel([self.data], force=True)
-        return collect(self, future)
+            client.cancel([rounds[0][0]], force=True)
+        return done
 
-    monkeypatch.setattr(cluster._Run, "_send", watch)
-    monkeypatch.setattr(cluster._Run, "_collect", lose)
+    monkeypatch.setattr(cluster, "_one_round", watch)
+    monkeypatch.setattr(cluster, "_wait", lose)
     K = compute(slow_kernel, X, block=4, client=client)
-    assert len(sent) == 2
+    assert len(rounds) == 2 and rounds[1][1] < rounds[0][1] == 28
     np.testing.assert_array_equal(K.to_array(), compute(linear, X, block=4).to_array())
+
+
+def test_tiles_that_are_lost_again_and_again_are_an_error(client, monkeypatch):
+    rounds = []
+
+    def lose(client, shared, store, wanted, *rest):
+        rounds.append(len(wanted))
+        return wanted
+
+    monkeypatch.setattr(cluster, "_one_round", lose)
+    with pytest.raises(ClusterError, match=r"workers die on tile \(0, 0\) \(32 bytes\), perhaps for want of memory"):
+        compute(linear, np.ones((6, 2)), block=2, client=client)
+    assert rounds == [6, 6, 6]  # once, and twice more
 
 
 @needs_dask
@@ -163,33 +193,33 @@ def test_no_workers(client, monkeypatch):
         compute(RNTK(), np.ones((3, 2)), client=client)
 
 
-def test_small_tiles_travel_in_groups(client, monkeypatch):
-    groups, submit = [], client.submit
+def test_a_task_is_a_strip_of_tiles(client, monkeypatch):
+    strips, submit = [], client.submit
 
-    def watch(function, data, layout, group, **options):
-        groups.append(len(group))
-        return submit(function, data, layout, group, **options)
+    def watch(function, shared, store, strip, **options):
+        strips.append(len(strip))
+        return submit(function, shared, store, strip, **options)
 
     monkeypatch.setattr(client, "submit", watch)
     X = np.random.default_rng(0).standard_normal((40, 3))
     K = compute(linear, X, block=2, client=client)
     np.testing.assert_allclose(K.to_array(), X @ X.T, atol=1e-13)
-    assert sum(groups) == 210
-    assert groups[0] == 1 and max(groups) > 10 and len(groups) < 60
+    assert sum(strips) == 210 and len(strips) <= 24
 
 
 def test_a_killed_worker_costs_time_and_nothing_else(client, monkeypatch):
     X = np.random.default_rng(0).standard_normal((40, 3))
-    victims, collect = list(client.run(os.getpid).values()), cluster._Run._collect
+    victims, wait = list(client.run(os.getpid).values()), cluster._wait
     killed = []
 
-    def kill(self, future):
-        if len(self.waiting) < 40 and not killed:
+    def kill(client, futures):
+        done = wait(client, futures)
+        if not killed:
             killed.append(victims[0])
             os.kill(victims[0], signal.SIGKILL)
-        return collect(self, future)
+        return done
 
-    monkeypatch.setattr(cluster._Run, "_collect", kill)
+    monkeypatch.setattr(cluster, "_wait", kill)
     K = compute(slow_kernel, X, block=4, client=client)
     assert killed
     np.testing.assert_array_equal(K.to_array(), compute(linear, X, block=4).to_array())

@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
 def gram(
     data: DataArgument,
-    out: Annotated[Path, typer.Option(metavar="STORE", help="Folder for the matrix, named .gram or .zarr.")],
+    out: Annotated[Path, typer.Option(metavar="STORE", help="Folder for the matrix, named .zarr.")],
     activation: Annotated[str, typer.Option(metavar="NAME", help="relu, erf, tanh, ...")] = "relu",
     sigma_w: Annotated[float, typer.Option(help="Deviation of the recurrent weights.")] = 2**0.5,
     sigma_u: Annotated[float, typer.Option(help="Deviation of the input weights.")] = 1.0,
@@ -50,7 +50,7 @@ def gram(
     dtype: Annotated[Precision, typer.Option(help="Precision of kernel and matrix.")] = Precision.FLOAT64,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory for tiles at work, such as 500MB.")] = "1GB",
     block: Annotated[int | None, typer.Option(metavar="N", help="Sequences per side of a tile.")] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Don't compress a .zarr store.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Don't compress the tiles.")] = False,
     scheduler: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers compute, such as tcp://host:8786."),
@@ -63,10 +63,9 @@ def gram(
     as_json: JsonOption = False,
 ) -> None:
     """Compute the Gram matrix of sequences onto disk; go on where an earlier run stopped."""
-    if out.suffix not in (".gram", ".zarr"):
-        refuse(f"--out {out} must end in .gram, for a mapped file, or in .zarr")
-    if out.suffix == ".zarr":
-        require("distributed", ("zarr",))
+    if out.suffix != ".zarr":
+        refuse(f"--out {out} must end in .zarr")
+    require("disk", ("zarr",))
     if scheduler is not None:
         require("distributed", ("dask", "distributed"))
     content = read_data(data, label, format, missing)
@@ -95,13 +94,11 @@ def gram(
                 kind=kind.value,
                 block=block,
                 memory=memory,
-                compress=False if plain else None,
+                compress=not plain,
                 client=scheduler,
                 overwrite=force,
             )
-        except GramStoreError as error:
-            refuse(str(error).replace("overwrite=True", "--force"))
-        except (StoreFullError, ClusterError) as error:
+        except (GramStoreError, StoreFullError, ClusterError) as error:
             refuse(str(error))
         except OSError as error:
             refuse(f"--out {out} can't be written: {error}")

@@ -14,8 +14,10 @@ from ..network import Network
 from .array.libraries import foreign_arrays, is_elsewhere, place_of
 from .contract import Engine, NotOfferedError, Plan, Values
 
-__all__ = ["ENGINES", "Engine", "NotOfferedError", "Plan", "Values", "choose_engine", "load_engine"]
+__all__ = ["ENGINES", "REVISION", "Engine", "NotOfferedError", "Plan", "Values", "choose_engine", "load_engine"]
 
+#: Raised when any bit of the arithmetic changes: stored Gram matrices of another revision are computed anew.
+REVISION = 1
 ENGINES = ("auto", "fused", "reference", "array")
 
 

@@ -4,51 +4,71 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.pairwise import with_settings
 from ..runtime import parse_bytes, say_bytes
 from .errors import ClusterError
-from .layout import Layout, Tile
-from .work import Work, make_work
+from .layout import Tile
+from .store import TileStore, ZarrStore, need_extra
+from .work import Tiles, Work, make_work
 
 Array = NDArray[Any]
-#: Seconds a task takes about: small tiles go in groups, so that messages cost little.
-TASK_SECONDS = 1.0
+#: Tasks per thread of a cluster: enough that all are busy to the end, few enough that messages cost little.
+TASKS = 12
+#: Times that tiles are submitted: those lost with their workers once more, and once more.
+ROUNDS = 3
 #: Seconds to wait for a first worker, or for one to come back when all are gone.
 PATIENCE = 60.0
-#: Times that Dask may give up on a tile, after losing a few workers each time, before the worker's memory is to blame.
-MOST_LOSSES = 2
 #: What distributed raises for tasks whose data is lost; it changed.
 CANCELLED = (concurrent.futures.CancelledError, asyncio.CancelledError)
 
+#: Takes a tile that is done, and its values unless the worker has written them.
+Keep = Callable[[Tile, Array | None], None]
 
-def run_on_cluster(
-    client: Any, work: Work, layout: Layout, tiles: list[Tile], put: Callable[[Tile, Array], None], budget: int
+
+def compute_on_workers(
+    client: Any, tiles: Tiles, store: TileStore, wanted: list[Tile], keep: Keep, budget: int
 ) -> None:
-    """Compute `tiles` on the workers and hand each to `put`, in the order in which they finish.
+    """Compute the tiles that are wanted on the workers.
 
-    Sequences and kernel are sent once, to every worker. Two tasks per thread are under way at a time. What is lost with
-    a worker is computed by another one; if the last copy of the sequences is lost, they are sent again.
+    Sequences and kernel are sent once to every worker, which keeps what it prepares of them. A task is a strip of
+    tiles; workers that find the store write into it and send nothing back. What is lost with a worker is submitted
+    again.
     """
-    refuse_device(work)
+    refuse_device(tiles.work)
+    try:
+        need_extra("distributed", "cloudpickle").dumps(tiles.work.kernel)
+    except Exception as error:  # whatever the kernel's own methods raise
+        raise TypeError(f"the kernel can't be sent to workers: {error}") from error
+    size = tiles.layout.numbers((0, 0)) * tiles.work.dtype.itemsize
+    most = max(1, budget // (8 * size))  # what one task brings back is held here, and what waits is held there
+    place = store if isinstance(store, ZarrStore) else None
     try:
         with client.as_current():  # `wait` asks for the client of the moment, not for that of the futures
-            _Run(client, work, layout, tiles, budget).finish(put)
+            for _ in range(ROUNDS):
+                _await_workers(client)
+                try:
+                    shared = client.scatter(tiles, broadcast=True, hash=False)
+                except TimeoutError:  # the workers were lost meanwhile
+                    continue
+                wanted = _one_round(client, shared, place, wanted, keep, most)
+                if not wanted:
+                    return
     except OSError as error:
         if client.status == "running":  # then it is about the disk
             raise
         raise ClusterError(f"the Dask scheduler is gone ({error}); the same call goes on with another") from error
+    raise ClusterError(
+        f"workers die on tile {wanted[0]} ({say_bytes(size)}), perhaps for want of memory; take a smaller block, or "
+        "fewer threads per worker"
+    )
 
 
 def refuse_device(work: Work) -> None:
@@ -59,136 +79,74 @@ def refuse_device(work: Work) -> None:
         )
 
 
-class _Run:
-    """The state of one run: tiles that wait, tasks under way, how long a tile takes."""
-
-    def __init__(self, client: Any, work: Work, layout: Layout, tiles: list[Tile], budget: int) -> None:
-        self.client = client
-        try:
-            import_module("cloudpickle").dumps(work.kernel)
-        except Exception as error:  # whatever the kernel's own methods raise
-            raise TypeError(f"the kernel can't be sent to workers: {error}") from error
-        # One thread each: a worker runs as many tasks at once as it has threads.
-        self.work = replace(work, kernel=with_settings(work.kernel, n_jobs=1))
-        self.layout = layout
-        self.waiting = deque(tiles)
-        self.under_way: dict[Any, list[Tile]] = {}
-        self.losses: dict[Tile, int] = {}
-        self.seconds_per_tile = TASK_SECONDS
-        # What one task brings back is held here, and what waits on the workers is held there.
-        self.most_together = max(1, int(budget / 8 / (layout.numbers(next(iter(layout))) * work.dtype.itemsize)))
-        self.data: Any = None
-        self.direct = False
-
-    def finish(self, put: Callable[[Tile, Array], None]) -> None:
-        """Compute everything that waits."""
-        wait = _import("distributed").wait
-        self._send()
-        self.direct = _reaches_workers(self.client)
-        try:
-            while self.waiting or self.under_way:
-                self._submit()
-                if not self.under_way:
-                    self._await_workers()
-                    continue
+def _one_round(
+    client: Any, shared: Any, store: ZarrStore | None, wanted: list[Tile], keep: Keep, most: int
+) -> list[Tile]:
+    """Submit all tiles once, two tasks per thread at a time; returns those that were lost."""
+    length = min(most, -(-len(wanted) // (TASKS * max(1, _threads(client)))))
+    waiting = deque(wanted[k : k + length] for k in range(0, len(wanted), length))
+    under_way: dict[Any, list[Tile]] = {}
+    lost: list[Tile] = []
+    try:
+        while waiting or under_way:
+            while waiting and len(under_way) < 2 * max(1, _threads(client)):
+                future = client.submit(_compute_strip, shared, store, waiting[0], pure=False)
+                under_way[future] = waiting.popleft()
+            for future in _wait(client, under_way):
+                strip = under_way.pop(future)
                 try:
-                    wait(list(self.under_way), timeout=5, return_when="FIRST_COMPLETED")
+                    results = future.result(timeout=PATIENCE)
                 except TimeoutError:
-                    self._await_workers()
-                except CANCELLED:  # some are, and are found just below
-                    pass
-                for future in [each for each in self.under_way if each.status not in ("pending", "lost")]:
-                    for tile, values in self._collect(future):
-                        put(tile, values)
-                    self._submit()
-                if self.data.status in ("cancelled", "lost", "error"):
-                    self._send()
-        finally:
-            with suppress(Exception):  # whatever ended the run says more than a cluster that is gone
-                self.client.cancel([*self.under_way, self.data])
-
-    def _collect(self, future: Any) -> list[tuple[Tile, Array]]:
-        """The tiles of a task that ended; none if it has to run again."""
-        group = self.under_way.pop(future)
-        try:
-            if self.direct:
-                seconds, results = self.client.gather(future, direct=True)
-            else:
-                seconds, results = future.result(timeout=PATIENCE)
-        except TimeoutError:
-            if future.status == "error":  # an error of the kernel
-                raise
-            self.under_way[future] = group  # lost with its worker just now: another one has begun with it
-            return []
-        except CANCELLED:
-            self.waiting.extendleft(reversed(group))
-            return []
-        except _import("distributed.scheduler").KilledWorker as error:
-            self._count_loss(group, error)
-            self.waiting.extend(group)
-            return []
-        self.seconds_per_tile = seconds / len(group)
-        return list(zip(group, results, strict=True))
-
-    def _submit(self) -> None:
-        """Keep every thread busy, with one more task at hand."""
-        threads = sum(self.client.nthreads().values())
-        while self.waiting and len(self.under_way) < 2 * threads:
-            share = -(-len(self.waiting) // (2 * threads))  # towards the end, something for everybody
-            size = min(share, self.most_together, max(1, int(TASK_SECONDS / max(self.seconds_per_tile, 1e-3))))
-            group = [self.waiting.popleft() for _ in range(max(1, size))]
-            future = self.client.submit(_compute_group, self.data, self.layout, group, pure=False)
-            self.under_way[future] = group
-
-    def _send(self) -> None:
-        """Give kernel and sequences to every worker."""
-        for _ in range(3):
-            self._await_workers()
-            try:
-                self.data = self.client.scatter(self.work, broadcast=True, hash=False)
-                return
-            except TimeoutError:  # the workers were lost meanwhile
-                continue
-        raise ClusterError(f"no worker of {self.client.scheduler.address} took the sequences")
-
-    def _await_workers(self) -> None:
-        """Return once there is a worker."""
-        until = time.monotonic() + PATIENCE
-        while not self.client.nthreads():
-            if time.monotonic() > until:
-                raise ClusterError(
-                    f"the cluster at {self.client.scheduler.address} had no worker for {PATIENCE:.0f} seconds; "
-                    "start workers, and the same call goes on"
-                )
-            time.sleep(0.1)
-
-    def _count_loss(self, group: list[Tile], error: Exception) -> None:
-        for tile in group:
-            self.losses[tile] = self.losses.get(tile, 0) + 1
-            if self.losses[tile] >= MOST_LOSSES:
-                size = say_bytes(self.layout.numbers(tile) * self.work.dtype.itemsize)
-                raise ClusterError(
-                    f"workers die on tile {tile} ({size}), perhaps for want of memory; take a smaller block, or fewer "
-                    "threads per worker"
-                ) from error
+                    if future.status == "error":  # an error of the kernel
+                        raise
+                    under_way[future] = strip  # lost with its worker just now: another one has begun with it
+                except (*CANCELLED, need_extra("distributed", "distributed.scheduler").KilledWorker):
+                    lost += strip
+                else:
+                    for tile, values in zip(strip, results, strict=True):
+                        keep(tile, values)
+            if shared.status in ("cancelled", "lost", "error"):  # with the last worker that had it
+                return lost + [tile for strip in (*under_way.values(), *waiting) for tile in strip]
+    finally:
+        with suppress(Exception):  # whatever ended the run says more than a cluster that is gone
+            client.cancel([*under_way, shared])
+    return lost
 
 
-def _compute_group(work: Work, layout: Layout, group: list[Tile]) -> tuple[float, list[Array]]:
-    """What a worker does: some tiles, and the seconds they took."""
-    begin = time.perf_counter()
-    results = [work.compute(layout, tile) for tile in group]
-    return time.perf_counter() - begin, results
+def _compute_strip(tiles: Tiles, store: ZarrStore | None, strip: list[Tile]) -> list[Array | None]:
+    """What a worker does: some tiles, into the store if it is there."""
+    if store is None or not store.is_here():
+        return [tiles.compute(tile) for tile in strip]
+    for tile in strip:
+        store.write(tile, tiles.compute(tile))
+    return [None] * len(strip)
 
 
-def _reaches_workers(client: Any) -> bool:
-    """Whether workers can be asked for results directly. Through the scheduler, every byte travels twice."""
-    for address in list(client.nthreads())[:3]:
-        try:
-            host, port = address.rpartition("://")[2].rsplit(":", 1)
-            socket.create_connection((host.strip("[]"), int(port)), timeout=1).close()
-        except (OSError, ValueError):
-            return False
-    return True
+def _wait(client: Any, futures: Any) -> list[Any]:
+    """The futures that ended, after waiting for one."""
+    try:
+        need_extra("distributed", "distributed").wait(list(futures), timeout=5, return_when="FIRST_COMPLETED")
+    except TimeoutError:
+        _await_workers(client)
+    except CANCELLED:  # some are, and are found just below
+        pass
+    return [future for future in futures if future.status not in ("pending", "lost")]
+
+
+def _await_workers(client: Any) -> None:
+    """Return once there is a worker."""
+    until = time.monotonic() + PATIENCE
+    while not client.nthreads():
+        if time.monotonic() > until:
+            raise ClusterError(
+                f"the cluster at {client.scheduler.address} had no worker for {PATIENCE:.0f} seconds; start workers, "
+                "and the same call goes on"
+            )
+        time.sleep(0.1)
+
+
+def _threads(client: Any) -> int:
+    return int(sum(client.nthreads().values()))
 
 
 @contextmanager
@@ -197,7 +155,7 @@ def connected(client: Any) -> Iterator[Any]:
     if client is None:
         yield None
         return
-    distributed = _import("distributed")
+    distributed = need_extra("distributed", "distributed")
     if isinstance(client, distributed.Client):
         if client.asynchronous:
             raise TypeError("client must be a synchronous distributed.Client")
@@ -217,8 +175,8 @@ def connected(client: Any) -> Iterator[Any]:
 
 
 def tiles_to_share(client: Any) -> int:
-    """Tiles that keep all workers busy to the end: a dozen per thread."""
-    return 0 if client is None else 12 * sum(client.nthreads().values())
+    """Tiles that keep all workers busy to the end."""
+    return 0 if client is None else TASKS * _threads(client)
 
 
 def as_dask(
@@ -239,7 +197,14 @@ def as_dask(
 
     Parameters
     ----------
-    kernel, X, Y, kind, dtype, block, memory : as for `rntk.gram.compute`; `memory` is what one tile may take.
+    kernel, X, Y, kind, dtype, block
+        As for `rntk.gram.compute`.
+    memory : int or str
+        What one tile, and sequences prepared for tiles, may take.
+
+    Returns
+    -------
+    dask.array.Array
 
     Examples
     --------
@@ -249,16 +214,15 @@ def as_dask(
     >>> K = as_dask(RNTK(), np.ones((50, 20)), block=20)  # doctest: +SKIP
     >>> K.sum(axis=1).compute()  # doctest: +SKIP
     """
-    dask, array = _import("dask"), _import("dask.array")
-    work = make_work(kernel, X, Y, kind, dtype)
+    dask, array = need_extra("distributed", "dask"), need_extra("distributed", "dask.array")
+    work, budget = make_work(kernel, X, Y, kind, dtype), parse_bytes(memory)
     refuse_device(work)
-    layout = work.layout(block, parse_bytes(memory))
-    work = replace(work, kernel=with_settings(work.kernel, n_jobs=1))
-    shared = dask.delayed(work, pure=False, traverse=False)
-    compute = dask.delayed(_compute_tile, pure=False)
+    layout = work.layout(block, budget)
+    shared = dask.delayed(Tiles(work.alone(), layout, budget), pure=False, traverse=False)
+    compute = dask.delayed(Tiles.compute, pure=False)
     tiles = {
         tile: array.from_delayed(
-            compute(shared, layout, tile), layout.tile_shape(tile), dtype=work.dtype, meta=np.empty((0, 0), work.dtype)
+            compute(shared, tile), layout.tile_shape(tile), dtype=work.dtype, meta=np.empty((0, 0), work.dtype)
         )
         for tile in layout
     }
@@ -266,16 +230,3 @@ def as_dask(
     return array.block(
         [[tiles[i, j] if (i, j) in tiles else tiles[j, i].T for j in range(columns)] for i in range(rows)]
     )
-
-
-def _compute_tile(work: Work, layout: Layout, tile: Tile) -> Array:
-    return work.compute(layout, tile)
-
-
-def _import(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ModuleNotFoundError(
-            f'Dask can\'t be imported ({error}): pip install "rntk[distributed]"', name=module.partition(".")[0]
-        ) from None

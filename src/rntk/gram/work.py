@@ -1,9 +1,12 @@
-"""The work behind a matrix: what it takes to compute any tile of it, here or in another process."""
+"""What it takes to compute any tile of a matrix, here or in another process."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+import itertools
+import math
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,46 +16,108 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from ..engine.array.batch import ArrayBatch, read_arrays
 from ..engine.array.libraries import foreign_arrays, is_elsewhere, to_host
-from ..errors import KernelOverflowError
-from ..kernels.pairwise import evaluate, leaves_of, settings_of, suited, with_settings
+from ..errors import KernelOverflowError, check_count
+from ..kernels import pairwise
+from ..kernels.pairwise import Pairwise, leaves_of, settings_of, suited, with_settings
 from ..runtime import count_threads, say_bytes
 from ..sequences import SequenceBatch, as_batch
-from .identity import describe, digest_batch
-from .layout import Layout, Tile, make_layout
+from .identity import identify
+from .layout import Layout, Tile
 
 Array = NDArray[Any]
 KINDS = ("ntk", "nngp")
+#: Sequences per side of a tile, at most and at least. A larger tile holds more memory and gains no speed.
+LARGEST_BLOCK, SMALLEST_BLOCK = 2048, 16
+#: Sequences per side that a tile keeps when it is made smaller only to give more workers something to do.
+SHARED_BLOCK = 256
+#: Pair-steps of a tile: a second or two of work, so that little is lost with it.
+TILE_STEPS = 1e9
+#: Tiles in memory at once: the one computed, what the engine needs beside it, and its copies on the way to the disk.
+HELD_TILES = 6
+#: Bytes that a prepared side takes per step, where `Pairwise` doesn't say.
+SIDE_BYTES = 128
 
 
-@dataclass(frozen=True)
+@dataclass
 class Work:
     """Kernel and sequences of one Gram matrix.
 
     Attributes
     ----------
-    kernel, kind : see `rntk.kernels.pairwise.evaluate`.
-    X, Y : the sequences; Y is None for a symmetric matrix. Of sequences on a device, the shapes.
-    dtype : of the values as they are kept.
-    device : X and, if there is one, Y where they lie, if that is on a device.
+    kernel : object
+        Of which the matrix is.
+    kind : {"ntk", "nngp"}
+        Which of a network's kernels.
+    X : SequenceBatch
+        Of sequences on a device, the shapes.
+    Y : SequenceBatch or None
+        None for a symmetric matrix.
+    dtype : dtype
+        Of the values as they are kept.
+    device : tuple of ArrayBatch
+        X and, if there is one, Y where they lie, if that is on a device.
     """
 
     kernel: Any
+    kind: str
     X: SequenceBatch
     Y: SequenceBatch | None
-    kind: str
     dtype: np.dtype[Any]
     device: tuple[ArrayBatch, ...] = ()
 
     @property
+    def sides(self) -> tuple[SequenceBatch, ...]:
+        """X and, if there is one, Y."""
+        return (self.X,) if self.Y is None else (self.X, self.Y)
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Of the matrix."""
-        return len(self.X), len(self.X if self.Y is None else self.Y)
+        return len(self.X), len(self.sides[-1])
+
+    def identity(self, key: str | None) -> dict[str, Any]:
+        """What tells this matrix from others; see `identify`."""
+        sides = [each.on_host() for each in self.device] or self.sides
+        return identify(self.kernel, self.kind, self.dtype, sides[0], None if self.Y is None else sides[1], key)
+
+    def alone(self) -> Work:
+        """The same on one thread, for a worker that has others beside it; what all sequences decide is decided."""
+        work = replace(self, kernel=with_settings(self.kernel, n_jobs=1))
+        _ = work.pairwise
+        return work
+
+    @cached_property
+    def pairwise(self) -> Pairwise:
+        """The kernel as prepare, pairs, diagonal; planned for all sequences."""
+        asked = self.kernel if self.kind == "ntk" and not self.device else _Asked(self.kernel, self.kind)
+        found = pairwise.of(asked)
+        found.plan(*(self.device or self.sides))
+        return found
+
+    def part(self, which: int, places: slice) -> Any:
+        """Consecutive sequences of X (0) or Y (1)."""
+        if self.device:
+            batch = self.device[-which]
+            ends = map(int, batch.shape.offsets[places.start : places.stop + 1])
+            return [batch.values[begin:end, :] for begin, end in itertools.pairwise(ends)]
+        return self.sides[-which].take(np.arange(places.start, places.stop))
+
+    def try_out(self) -> None:
+        """Evaluate the kernel once, on as little as possible: raises what is wrong with it."""
+        Tiles(self, Layout((min(len(self.X), 2), 1), 2, False), 0).compute((0, 0))
+
+    # -- how the matrix is cut -----------------------------------------------------------------------------------------
 
     def layout(self, block: int | None, memory: int, tiles: int = 0) -> Layout:
-        """How the matrix is cut; into `tiles` at least, if that makes them not too small."""
-        # A kernel without a dtype of its own computes in double precision, whatever is kept.
-        itemsize = self.dtype.itemsize if settings_of(self.kernel, "dtype") else 8
-        return make_layout(self.kernel, self.X, self.Y, block, memory, itemsize, tiles)
+        """Blocks of `block` sequences, or as suits memory, work and the number of tiles wanted."""
+        block = self._choose_block(memory, tiles) if block is None else self.fitting_block(block)
+        needed = self.working_bytes(block)
+        if needed > memory:
+            raise ValueError(
+                f"tiles of block={block} sequences need about {say_bytes(needed)}, and memory leaves "
+                f"{say_bytes(memory)}; take a smaller block (None chooses one) or more memory"
+            )
+        return Layout(self.shape, block, self.Y is None)
 
     def layout_in_memory(self, block: int | None, memory: int, tiles: int = 0) -> Layout:
         """The same where all tiles are kept in memory, beside those at work."""
@@ -61,81 +126,168 @@ class Work:
         if least >= memory:
             raise ValueError(
                 f"the Gram matrix takes {say_bytes(least)}, and memory is {say_bytes(memory)}; pass "
-                'out="name.gram" to have it on disk, or more memory'
+                'out="name.zarr" to have it on disk, or more memory'
             )
         layout = self.layout(block, memory - least, tiles)
         # Tiles on the diagonal are kept in full, so there is less room than was thought.
         return self.layout(block, memory - layout.numbers() * self.dtype.itemsize, tiles)
 
+    def fitting_block(self, block: Any) -> int:
+        """`block` as a number of sequences that there are."""
+        return min(check_count("block", block), max(self.shape))
+
+    def _choose_block(self, memory: int, tiles: int) -> int:
+        """The largest block that fits into memory, takes a second or two, and leaves something for everybody."""
+        largest, cost = max(self.shape), self._steps_per_pair()
+        block = min(LARGEST_BLOCK, largest)
+        while block > 1 and (
+            self.working_bytes(block) > memory
+            or (block > SMALLEST_BLOCK and block * block * cost > TILE_STEPS)
+            or (block > SHARED_BLOCK and len(Layout(self.shape, block, self.Y is None)) < tiles)
+        ):
+            block = block * 4 // 5
+        # Blocks of equal size: ten of 2000 rather than nine of 2048 and a small one.
+        return math.ceil(largest / math.ceil(largest / block))
+
+    def _steps_per_pair(self) -> float:
+        """Work of a typical pair."""
+        left, right = self.X.lengths, self.sides[-1].lengths
+        cost = getattr(self.pairwise, "cost", None)
+        return float(min(left.mean(), right.mean()) if cost is None else cost(left, right) / (len(left) * len(right)))
+
+    def working_bytes(self, block: int) -> int:
+        """Memory while tiles of `block` sequences are computed and written, on the high side."""
+        steps = sum(_most_steps(side, block) for side in (self.X, self.sides[-1]))
+        return self.tile_bytes(block) + math.ceil(steps * self._bytes_per_step)
+
+    def tile_bytes(self, block: int) -> int:
+        """Memory for the values of tiles at work."""
+        # A kernel without a dtype of its own computes in double precision, whatever is kept.
+        return HELD_TILES * block * block * (self.dtype.itemsize if settings_of(self.kernel, "dtype") else 8)
+
+    def side_bytes(self, side: Any, steps: int) -> float:
+        """Memory of a prepared side."""
+        measure = getattr(self.pairwise, "nbytes", None)
+        return SIDE_BYTES * steps if measure is None else float(measure(side))
+
     @cached_property
-    def identity(self) -> dict[str, Any]:
-        """What tells this matrix from others, as JSON; the block is added by the store."""
-        from .. import __version__
+    def _bytes_per_step(self) -> float:
+        """Memory of a prepared side, measured on the first few sequences."""
+        few = slice(0, min(len(self.X), 4))
+        steps = int(self.X.offsets[few.stop])
+        return self.side_bytes(self.pairwise.prepare(self.part(0, few)), steps) / steps
 
-        sides = [each.on_host() for each in self.device] or [self.X, *([] if self.Y is None else [self.Y])]
-        digests = [digest_batch(side) for side in sides]
-        return {
-            "X": digests[0],
-            "Y": None if self.Y is None else digests[1],
-            "kernel": describe(self.kernel),
-            "kind": self.kind,
-            "dtype": self.dtype.name,
-            "rntk": __version__,
-        }
 
-    def compute(self, layout: Layout, tile: Tile) -> Array:
+def _most_steps(batch: SequenceBatch, block: int) -> int:
+    """Steps of the `block` consecutive sequences that have most."""
+    block = min(block, len(batch))
+    return int((batch.offsets[block:] - batch.offsets[:-block]).max())
+
+
+class Tiles:
+    """The tiles of a Gram matrix, computed from sides that are prepared once and kept while there is room.
+
+    Parameters
+    ----------
+    work : Work
+        What is computed.
+    layout : Layout
+        How it is cut.
+    memory : int
+        Bytes for sides and for tiles at work. The least recently used sides go first; two are always kept.
+    """
+
+    def __init__(self, work: Work, layout: Layout, memory: int) -> None:
+        self.work = work
+        self.layout = layout
+        self._room = memory - work.tile_bytes(layout.block)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._sides: OrderedDict[tuple[int, int], tuple[Any, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_sides", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._forget()
+
+    def in_order(self) -> list[Tile]:
+        """All tiles, so that a side is met again while it is kept."""
+        side = self.work.working_bytes(self.layout.block) - self.work.tile_bytes(self.layout.block)
+        kept = int(2 * self._room // max(side, 1))
+        return list(self.layout.in_strips(max(1, min(kept - 2, max(self.layout.blocks)))))
+
+    def compute(self, tile: Tile) -> Array:
         """The kernel values of a tile."""
         i, j = tile
-        rows, columns = layout.rows(i), layout.columns(j)
-        alone = self.Y is None and i == j
+        symmetric = self.layout.symmetric
+        row = self._side(0, i)
+        column = None if symmetric and i == j else self._side(0 if symmetric else 1, j)
         try:
-            values = self._values(rows, None if alone else columns, self.Y is not None)
+            values = self.work.pairwise.pairs(row, column)
         except KernelOverflowError as error:
-            raise _rename(error, rows.start, columns.start, self.Y is None) from None
-        return self._check(values, layout, tile)
+            raise self._renamed(error, j if error.side == "Y" else i, "" if symmetric else error.side) from None
+        return self._checked(values)
 
-    def try_out(self) -> None:
-        """Evaluate the kernel once, on as little as possible: raises what is wrong with it."""
-        if not self.device:
-            for batch in (self.X, self.Y):
-                if batch is not None:
-                    suited(self.kernel, batch)
-        few = Layout((min(len(self.X), 2), 1), 2, False)
-        self._check(self._values(few.rows(0), few.columns(0)), few, (0, 0))
+    def _side(self, which: int, k: int) -> Any:
+        """Block k of X (0) or Y (1), prepared."""
+        with self._lock:
+            if (which, k) not in self._sides:
+                places = self.layout.columns(k) if which else self.layout.rows(k)
+                try:
+                    side = self.work.pairwise.prepare(self.work.part(which, places))
+                except KernelOverflowError as error:
+                    raise self._renamed(error, k, "" if self.layout.symmetric else "XY"[which]) from None
+                offsets = self.work.sides[-which].offsets
+                size = self.work.side_bytes(side, int(offsets[places.stop] - offsets[places.start]))
+                self._sides[which, k] = side, size
+                while len(self._sides) > 2 and sum(size for _, size in self._sides.values()) > self._room:
+                    self._sides.popitem(last=False)
+            self._sides.move_to_end((which, k))
+            return self._sides[which, k][0]
 
-    def _values(self, rows: slice, columns: slice | None, of_y: bool = False) -> Any:
-        """The kernel of some sequences of X with themselves, or with others of X or Y, as it comes."""
-        if self.device:
-            function = self.kernel if self.kind == "ntk" else self.kernel.nngp
-            places = [(0, rows), *([] if columns is None else [(int(of_y), columns)])]
-            return to_host(function(*(self.device[which].part(part) for which, part in places)))
-        others = self.Y if of_y else self.X
-        right = None if columns is None or others is None else _part(others, columns)
-        return evaluate(self.kernel, _part(self.X, rows), right, self.kind)
+    def _renamed(self, error: KernelOverflowError, k: int, side: str) -> KernelOverflowError:
+        """The error with the sequence's index in all of X (or Y) instead of that in block k."""
+        return error.known_as(error.sequence + k * self.layout.block, side) if error.sequence >= 0 else error
 
-    def _check(self, values: Any, layout: Layout, tile: Tile) -> Array:
+    def _checked(self, found: Array) -> Array:
         """The values in the form in which tiles are kept, or what is wrong with them."""
-        found, shape = np.asarray(values), layout.tile_shape(tile)
-        if found.shape != shape or found.dtype.kind not in "fiu":
-            raise ValueError(
-                f"the kernel of {shape[0]} and {shape[1]} sequences must be a real array of shape {shape}, and is one "
-                f"of shape {found.shape} and dtype {found.dtype}"
-            )
+        if found.dtype.kind not in "fiu":
+            raise ValueError(f"the kernel must give real numbers, and these are {found.dtype}")
         # A function may return the same memory again and again.
-        own = isinstance(self.kernel, Kernel)
+        own = isinstance(self.work.kernel, Kernel)
         with np.errstate(over="ignore"):  # reported just below
-            kept: Array = (np.ascontiguousarray if own else np.array)(found, dtype=self.dtype)
+            kept: Array = (np.ascontiguousarray if own else np.array)(found, dtype=self.work.dtype)
         # NaN and infinities show in the extremes, which take no memory to find.
         if not np.isfinite([kept.min(), kept.max()]).all():
-            a, b = np.argwhere(~np.isfinite(kept))[0]
-            row, column = layout.rows(tile[0]).start + a, layout.columns(tile[1]).start + b
-            raise ValueError(f"the kernel of sequences {row} and {column} is {kept[a, b]} in {self.dtype}")
+            raise ValueError(f"the kernel has values up to {np.abs(found).max():.4g}, beyond {self.work.dtype}")
         return kept
 
 
-def _part(batch: SequenceBatch, places: slice) -> SequenceBatch:
-    """Consecutive sequences."""
-    return batch.take(np.arange(places.start, places.stop))
+class _Asked(Kernel):  # type: ignore[misc]
+    """A network's kernel of this kind, its values in host memory wherever its arguments lie."""
+
+    #: Parts of arrays on a device are what the kernel takes.
+    compares_vectors = False
+
+    def __init__(self, kernel: Any, kind: str) -> None:
+        self.kernel, self.kind = kernel, kind
+
+    def __call__(self, X: Any, Y: Any = None) -> Any:
+        values = (self.kernel if self.kind == "ntk" else self.kernel.nngp)(X, Y)
+        return to_host(values) if foreign_arrays(values) else values
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return dict(self.kernel.get_params(deep))
+
+    def diag(self, X: Any) -> Any:
+        raise NotImplementedError
+
+    def is_stationary(self) -> bool:
+        return False
 
 
 def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | None = None) -> Work:
@@ -147,7 +299,7 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
     if kind not in KINDS:
         raise ValueError(f'kind must be "ntk" or "nngp", not {kind!r}')
     if kind == "nngp" and not callable(getattr(kernel, "nngp", None)):
-        raise ValueError(f'kind="nngp" is for kernels of networks; {describe_briefly(kernel)} has no nngp kernel')
+        raise ValueError(f'kind="nngp" is for kernels of networks; {_name(kernel)} has no nngp kernel')
     if "sequence" in settings_of(kernel, "readout"):
         raise ValueError(
             'readout="sequence" has one row per step of every sequence, and tiles have one per sequence; take readout '
@@ -165,31 +317,20 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
     if n_jobs is not None:
         count_threads(n_jobs)
         if not settings_of(kernel, "n_jobs"):
-            raise ValueError(f"n_jobs={n_jobs} has no effect: {describe_briefly(kernel)} has no threads of its own")
+            raise ValueError(f"n_jobs={n_jobs} has no effect: {_name(kernel)} has no threads of its own")
         kernel = with_settings(kernel, n_jobs=n_jobs)
     if any(map(is_elsewhere, [*foreign_arrays(X), *foreign_arrays(Y)])):
         if not all(hasattr(each, "compares_vectors") for each in leaves_of(kernel)):
-            raise TypeError(f"sequences on a device are for kernels of networks, not for {describe_briefly(kernel)}")
+            raise TypeError(f"sequences on a device are for kernels of networks, not for {_name(kernel)}")
         device = tuple(read_arrays(lambda data, name: as_batch(data, name=name), X, Y))
-        return Work(kernel, device[0].shape, device[1].shape if Y is not None else None, kind, kept, device)
-    left = as_batch(X, name="X")
-    right = None if Y is None else as_batch(Y, name="Y")
-    if right is not None and right.n_channels != left.n_channels:
-        raise ValueError(f"X has {left.n_channels} channels and Y has {right.n_channels}; they must agree")
-    return Work(kernel, left, right, kind, kept)
+        return Work(kernel, kind, device[0].shape, device[1].shape if Y is not None else None, kept, device)
+    work = Work(kernel, kind, as_batch(X, name="X"), None if Y is None else as_batch(Y, name="Y"), kept)
+    for side in work.sides:
+        suited(kernel, side)  # refuses what the kernel can't read
+    if work.X.n_channels != work.sides[-1].n_channels:
+        raise ValueError(f"X has {work.X.n_channels} channels and Y has {work.sides[-1].n_channels}; they must agree")
+    return work
 
 
-def describe_briefly(kernel: Any) -> str:
-    """A kernel in a message."""
+def _name(kernel: Any) -> str:
     return str(getattr(kernel, "__name__", type(kernel).__name__))
-
-
-def _rename(error: KernelOverflowError, row: int, column: int, symmetric: bool) -> KernelOverflowError:
-    """The error with the sequence's index in all of X (or Y) instead of that in the tile."""
-    match = re.search(r"sequence (\d+)(?: of ([XY]))?", str(error))
-    if match is None:
-        return error
-    k = int(match[1]) + (column if match[2] == "Y" else row)
-    side = f" of {match[2]}" if match[2] and not symmetric else ""
-    message = f"{str(error)[: match.start()]}sequence {k}{side}{str(error)[match.end() :]}"
-    return KernelOverflowError(message, sequence=k)
