@@ -53,6 +53,37 @@ class SequenceError(ValueError):
         self.problems = tuple(problems)
 
 
+class DataFileError(SequenceError):
+    """A data file cannot be read; the message names the file, the lines, what was expected and what to do.
+
+    It is a `SequenceError`, so whoever guards against unusable data guards against unusable files, and with it a
+    ``ValueError``. The attribute `problems` holds the problem lines one by one.
+
+    Examples
+    --------
+    >>> from rntk.io import read
+    >>> try:
+    ...     read("nowhere/GunPoint_TRAIN.tsv")
+    ... except DataFileError as error:
+    ...     print(error)
+    nowhere/GunPoint_TRAIN.tsv cannot be read: there is no such file, nor the folder nowhere; check the path
+    """
+
+
+class ModelFileError(ValueError):
+    """A model cannot be saved or loaded; the message names the file, what is wrong and what to do.
+
+    Examples
+    --------
+    >>> from rntk.io.models import load
+    >>> try:
+    ...     load("nowhere/model.rntk")
+    ... except ModelFileError as error:
+    ...     print(error)
+    nowhere/model.rntk cannot be loaded: there is no such file
+    """
+
+
 class ProblemReport:
     """Every problem of one argument, gathered first and raised once.
 

@@ -8,11 +8,13 @@ import os
 import re
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Lock
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -142,3 +144,29 @@ def say_bytes(count: float) -> str:
             return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+@contextmanager
+def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """A new file that takes the place of `path` once it is complete: readers see the old file or the new, never half.
+
+    If the writer fails, what was at `path` stays, and nothing else is left. A link stays a link.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where the file is to be; its folder exists.
+    mode : str
+        "w" for text in UTF-8 with line ends as written, "wb" or "w+b" for bytes.
+    """
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{uuid.uuid4().hex}.partial")
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    try:
+        with partial.open(mode.replace("w", "x"), **text) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)

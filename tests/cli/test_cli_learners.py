@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import rntk
 from helpers.refusals import assert_one_line_refusal
+from rntk import load, save
 from rntk.cli import app
-from rntk.io.models import load, save
 
 #: Kernels that cost nothing: what is tested is the way from files to files.
 QUICK = ("--family", "rbf")

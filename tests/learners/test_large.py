@@ -21,11 +21,7 @@ from threadpoolctl import threadpool_limits
 import rntk.gram
 from helpers.tolerances import relative_error
 from rntk import NTK, RNTK, NystromFeatures, RNTKRegressor, RNTKRidgeClassifier, SequenceError, as_batch
-from rntk.io.models import ModelFileError, load, save
-from rntk.io.models.arrays import Shelf
-from rntk.io.models.errors import DefectError
-from rntk.io.models.fields import Fields
-from rntk.io.models.store import LEARNERS
+from rntk.io import load, save
 from rntk.learners.large import solve_conjugate
 from rntk.learners.large.blocks import BYTES_PER_VALUE
 from rntk.learners.large.conjugate import Preconditioner
@@ -609,42 +605,3 @@ def test_saved_and_loaded_they_predict_the_same(name, tmp_path):
     given = {key: value for key, value in model.get_params(deep=False).items() if key != "kernel"}
     assert {key: value for key, value in copy.get_params(deep=False).items() if key != "kernel"} == given
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
-
-
-def describe(name):
-    model, _ = fit_saved(name)
-    shelf = Shelf()
-    return LEARNERS[type(model).__name__], LEARNERS[type(model).__name__].to_json(model, shelf), shelf
-
-
-def test_files_from_before_there_were_solvers_load():
-    learner, found, shelf = describe("target")
-    for key in ("n_iter_", "residual_"):
-        del found["fitted"][key]
-    found["parameters"] = {key: found["parameters"][key] for key in ("kernel", "alpha")}
-    model = learner.from_json(Fields.of(found, "file", shelf.arrays))
-    assert model.solver == "direct" and model.n_iter_ == 1 and not hasattr(model, "residual_")
-
-
-@pytest.mark.parametrize(
-    ("name", "key", "value", "words"),
-    [
-        ("target", "n_iter_", -1, "n_iter_"),
-        ("target", "n_iter_", "many", "n_iter_"),
-        ("target", "residual_", "small", "residual_ must be a number"),
-        ("two classes", "classes_", {"words": ["a", "b", "c"]}, "dual_coef_ must have 3 columns for 3 classes"),
-        ("three classes", "classes_", {"words": ["a", "b"]}, "dual_coef_ must have 1 columns for 2 classes"),
-        ("two classes", "several_targets", False, "dual_coef_"),
-    ],
-)
-def test_damaged_descriptions_are_refused(name, key, value, words):
-    learner, found, shelf = describe(name)
-    found["fitted"][key] = value
-    with pytest.raises(DefectError, match=words):
-        learner.from_json(Fields.of(found, "file", shelf.arrays))
-
-
-def test_features_are_for_pipelines_not_for_model_files(tmp_path):
-    X, _ = waves(17, n=10)
-    with pytest.raises(ModelFileError, match="NystromFeatures cannot be saved"):
-        save(NystromFeatures(KERNEL).fit(X), tmp_path / "features.rntk")

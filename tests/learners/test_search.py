@@ -11,8 +11,7 @@ from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.svm import SVC
 
 from helpers.data import waves
-from rntk import RNTK, RNTKClassifierCV, RNTKRegressorCV, as_batch, suggest
-from rntk.io.models import load, save
+from rntk import RNTK, RNTKClassifierCV, RNTKRegressorCV, as_batch, load, save, suggest
 from rntk.learners.search import folds as folds_module
 from rntk.learners.search import store as store_module
 from rntk.learners.search.base import sample

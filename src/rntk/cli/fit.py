@@ -75,7 +75,7 @@ def fit(
     content = read_data(data, label, format, missing)
     classify, y = _targets(content, task)
 
-    from ..io.models import save
+    from ..io import save
     from ..learners import RNTKClassifierCV, RNTKRegressorCV
 
     learner = RNTKClassifierCV if classify else RNTKRegressorCV

@@ -14,7 +14,20 @@ classes and targets) <- ``ucr``, ``ts``, ``arff``, ``table`` (one format each) <
 
 from __future__ import annotations
 
-from .errors import DataFileError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataFileError
 from .reader import LabelledSequences, read
 
-__all__ = ["DataFileError", "LabelledSequences", "read"]
+if TYPE_CHECKING:
+    from .models import ModelFileError, load, register, save
+
+__all__ = ["DataFileError", "LabelledSequences", "ModelFileError", "load", "read", "register", "save"]
+
+
+def __getattr__(name: str) -> Any:
+    # Reading data needs neither scikit-learn nor Numba; models need both.
+    if name in __all__:
+        return getattr(import_module(f"{__name__}.models"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
