@@ -15,10 +15,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .text import LABEL_NAMES, DataFile, Expected, clip, numbered_lines, plural
+from .text import LABEL_NAMES, DataFile, Expected, clip, numbered_lines, plural, tagged_lines
 
 _NUMERIC = frozenset({"numeric", "real", "integer"})
-_BEFORE_DATA = "put the line '@data' before the first sequence"
 _FIX_TAG = "declare '@attribute NAME numeric' for every step, and '@attribute NAME {a,b,c}' for the class"
 _FIX_LINE = "repair the line, or correct what the header declares"
 _FIX_DIMENSIONS = "give every line the same number of dimensions"
@@ -61,45 +60,36 @@ def _parse_header(file: DataFile, lines: Iterator[tuple[int, str]]) -> list[_Att
     """Return what is declared, and leave the iterator at the first line of data."""
     attributes: list[_Attribute] = []
     open_relation: _Attribute | None = None
-    number = 0
-
-    def complain(text: str, advice: str = _FIX_TAG) -> None:
-        file.complain(number, "header", text, advice)
-
-    for number, line in lines:
-        tag = line.split(maxsplit=1)[0]
-        rest = line[len(tag) :]
+    for number, tag, rest in tagged_lines(file, lines):
+        problem = None
         match tag.lower():
-            case "@data":
-                if open_relation is not None:
-                    complain(f"the relational attribute of line {open_relation.line} has no @end")
-                elif not attributes:
-                    complain("@data, and no attribute is declared")
-                return attributes
+            case "@data" if open_relation is not None:
+                problem = f"the relational attribute of line {open_relation.line} has no @end"
+            case "@data" if not attributes:
+                problem = "@data, and no attribute is declared"
             case "@attribute":
                 attribute = _parse_attribute(rest, number)
                 if attribute is None:
-                    complain(f"{clip(line)} declares no attribute of a known type")
-                    continue
-                if open_relation is not None and attribute.kind != "numeric":
-                    complain(f"{clip(attribute.name)} is {attribute.kind}, and the steps of a relation are numeric")
-                (attributes if open_relation is None else open_relation.steps).append(attribute)
-                if attribute.kind == "relational" and open_relation is None:
-                    open_relation = attribute
+                    problem = f"{clip(tag + rest)} declares no attribute of a known type"
+                elif open_relation is not None:
+                    open_relation.steps.append(attribute)
+                    if attribute.kind != "numeric":
+                        problem = f"{clip(attribute.name)} is {attribute.kind}, and the steps of a relation are numeric"
+                else:
+                    attributes.append(attribute)
+                    open_relation = attribute if attribute.kind == "relational" else None
             case "@end":
                 if open_relation is None or rest.strip().strip("'\"") != open_relation.name:
-                    complain(f"{clip(line)} ends no relational attribute")
+                    problem = f"{clip(tag + rest)} ends no relational attribute"
                 elif not open_relation.steps:
-                    complain(f"the relational attribute {clip(open_relation.name)} declares no steps")
+                    problem = f"the relational attribute {clip(open_relation.name)} declares no steps"
                 open_relation = None
-            case "@relation":
+            case "@relation" | "@data":
                 pass
-            case _ if line.startswith("@"):
-                complain(f"{clip(tag)} is not known, expected @relation, @attribute, @end or @data")
             case _:
-                complain(f"{clip(line)} comes before @data, expected a tag that begins with @", _BEFORE_DATA)
-                return attributes
-    complain("the file ends without @data", _BEFORE_DATA)
+                problem = f"{clip(tag)} is not known, expected @relation, @attribute, @end or @data"
+        if problem:
+            file.complain(number, "header", problem, _FIX_TAG)
     return attributes
 
 

@@ -145,9 +145,11 @@ class ModelForm(PlainForm):
         """The name of an array that was put aside."""
         if array.dtype.kind not in "fiubU" or (array.dtype.kind != "U" and array.dtype.itemsize > 8):
             raise ValueError(f"{name} is an array of {array.dtype}, and a model file holds numbers and words")
-        name = self.members.setdefault(to_bytes(array), name)
-        self.arrays.setdefault(name, array)
-        return name
+        content = to_bytes(array)
+        if content not in self.members:
+            name = f"{name}-{len(self.arrays)}" if name in self.arrays else name
+            self.members[content], self.arrays[name] = name, array
+        return self.members[content]
 
     def encode_object(self, value: Any, row: Row, name: str) -> dict[str, Any]:
         """Parameters and learned attributes of an object of a registered class."""

@@ -196,12 +196,12 @@ class DataFile:
         self.stop_if_wrong()
         if self.kind == "target":
             return numbers
-        if numbers is None or any(map(_is_identifier, self.labels)):
-            return np.array(self.labels, dtype=np.str_)
-        whole = _as_whole(self.labels, numbers)
-        if whole is not None:
-            return whole
-        return numbers if self.kind == "unknown" else np.array(self.labels, dtype=np.str_)
+        # Whole numbers beyond int64 are names: a double would not keep them apart from their neighbours.
+        is_word = numbers is None or any(not -(2**63) <= int(each) < 2**63 for each in self.labels if _is_whole(each))
+        found = None if numbers is None or is_word else _as_whole(self.labels, numbers)
+        if found is None:
+            return np.array(self.labels, dtype=np.str_) if is_word or self.kind == "class" else numbers
+        return found
 
     def _check_label(self, line: int, label: str, *, all_numbers: bool) -> None:
         number = _as_numbers([label])
@@ -233,13 +233,14 @@ class Expected:
     def __init__(self, value: int | None, first: str = "line {} has") -> None:
         self.value, self.source, self._first = value, "the header says", first
 
-    def agrees(self, file: DataFile, line: int, found: int, noun: str, advice: str) -> bool:
-        """Whether a line has that number of things; if not, that is filed."""
-        if self.value is None:
+    def agrees(self, file: DataFile, line: int, found: int, noun: str, advice: str, *, sound: bool = True) -> bool:
+        """Whether a line has that number of things; if not, that is filed. The first `sound` line may set it."""
+        if self.value is None and sound:
             self.value, self.source = found, self._first.format(line)
-        if found != self.value:
+        agrees = self.value in (None, found)
+        if not agrees:
             file.complain(line, f"{noun}s", f"{plural(found, noun)}, {self.source} {self.value}", advice)
-        return found == self.value
+        return agrees
 
 
 # -- paths and bytes ---------------------------------------------------------------------------------------------------
@@ -308,6 +309,20 @@ def numbered_lines(text: str, comments: str = "") -> Iterator[tuple[int, str]]:
                 yield number, stripped
 
 
+def tagged_lines(file: DataFile, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines of a header up to @data: number, tag and what follows it. What else comes is filed."""
+    advice, number = "put the line '@data' before the first sequence", 0
+    for number, line in lines:
+        tag = line.split(maxsplit=1)[0]
+        if not line.startswith("@"):
+            text = f"{clip(line)} comes before @data, expected a tag that begins with @"
+            return file.complain(number, "header", text, advice)
+        yield number, tag, line[len(tag) :]
+        if tag.lower() == "@data":
+            return None
+    return file.complain(number, "header", "the file ends without @data", advice)
+
+
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
@@ -357,12 +372,8 @@ def _as_numbers(fields: Sequence[str]) -> Values | None:
     return None if "_" in "".join(fields) else numbers  # Python reads 1_0 as ten
 
 
-def _is_identifier(label: str) -> bool:
-    """Whether a label is a whole number beyond int64, which a double would not keep apart from its neighbours."""
-    digits = label.lstrip("+-").lstrip("0")
-    if len(digits) < 19 or not digits.isdigit():
-        return False
-    return len(digits) > 19 or int(digits) >= 2**63 + label.startswith("-")
+def _is_whole(label: str) -> bool:
+    return label.lstrip("+-").isdigit()
 
 
 def _as_whole(labels: Sequence[str], numbers: Values) -> NDArray[np.int64] | None:

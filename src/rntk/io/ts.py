@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .text import DataFile, Expected, clip, numbered_lines
+from .text import DataFile, Expected, clip, numbered_lines, tagged_lines
 
 #: What the tags say, by their names in lower case; absent where they say nothing.
 Tags = dict[str, Any]
@@ -25,7 +25,6 @@ _DESCRIBE_LABEL = (
     "if the lines end in a label, announce it with '@classLabel true a b c' or '@targetLabel true', "
     "or pass label='last'"
 )
-_BEFORE_DATA = "put the line '@data' before the first sequence"
 _FIX_TAG = "see aeon's description of the .ts format, or remove the tag"
 _FIX_LINE = "repair the line, or correct what the header says"
 _FIX_LENGTHS = "give all dimensions of a line the same number of values"
@@ -49,21 +48,13 @@ def parse_ts(file: DataFile, text: str) -> None:
 def _parse_header(file: DataFile, lines: Iterator[tuple[int, str]]) -> Tags:
     """Return what the tags say, and leave the iterator at the first line of data."""
     tags: Tags = {}
-    number = 0
-    for number, line in lines:
-        tag, *values = line.split()
-        name = tag.lower().removeprefix("@")
-        if not line.startswith("@"):
-            text = f"{clip(line)} comes before @data, expected a tag that begins with @"
-            file.complain(number, "header", text, _BEFORE_DATA)
-            return tags
-        if name == "data":
-            _check_header(file, tags, number)
-            return tags
-        problem = _parse_tag(tags, "dimension" if name == "dimensions" else name, values)
+    for number, tag, rest in tagged_lines(file, lines):
+        name = tag.lower().removeprefix("@").replace("dimensions", "dimension")
+        problem = _parse_tag(tags, name, rest.split())
         if problem:
-            file.complain(number, "header", f"{tag} takes {problem}, got {clip(' '.join(values))}", _FIX_TAG)
-    file.complain(number, "header", "the file ends without @data", _BEFORE_DATA)
+            file.complain(number, "header", f"{tag} takes {problem}, got {clip(' '.join(rest.split()))}", _FIX_TAG)
+        elif name == "data":
+            _check_header(file, tags, number)
     return tags
 
 
@@ -112,8 +103,9 @@ def _parse_data(file: DataFile, tags: Tags, lines: Iterator[tuple[int, str]]) ->
                 _check_class(file, tags.get("classes"), word, number)
         dimensions = [part.split(",") for part in parts]
         steps = len(dimensions[0])
+        even = all(len(values) == steps for values in dimensions)
         if not (
-            count.agrees(file, number, len(dimensions), "dimension", _FIX_LINE)
+            count.agrees(file, number, len(dimensions), "dimension", _FIX_LINE, sound=even)
             and file.check_lengths(number, dimensions, steps, "dimension 1 has", _FIX_LENGTHS)
         ):
             if not has_label:
