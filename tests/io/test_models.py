@@ -285,6 +285,9 @@ def own_rows(monkeypatch):
 
 @pytest.mark.usefixtures("own_rows")
 def test_a_class_from_outside_joins_by_one_row(tmp_path):
+    for other in (RNTK(), 3, "text", None):
+        with pytest.raises(ModelFileError, match="cannot be saved"):
+            save(other, tmp_path / "m.rntk")
     model = make_pipeline(ZNormalize(), MeanRegressor(RNTK(), shift=np.float32(2.0))).fit(EQUAL, TARGETS)
     with pytest.raises(ModelFileError, match="MeanRegressor"):
         save(model, tmp_path / "m.rntk")
@@ -333,8 +336,8 @@ class OwnLearner(RNTKRegressor):
         (RNTKRegressor(dot), ["kernel", "Python function", "dot", "pickle"]),
         (RNTKRegressor(RNTK(square)), ["activation", "square", "Python function"]),
         (RNTKRegressor(OwnKernel()), ["OwnKernel", "RNTK"]),
-        (OwnLearner(), ["OwnLearner", "RNTKRegressor", "register"]),
-        (make_pipeline(StandardScaler(), RNTKRegressor(NTK())), ["StandardScaler"]),
+        (OwnLearner(), ["OwnLearner", "register"]),
+        (make_pipeline(StandardScaler(), RNTKRegressor(NTK())), ["steps", "StandardScaler", "register"]),
         (make_pipeline(OwnLearner()), ["OwnLearner"]),
         (RNTKGaussianProcess(random_state=np.random.RandomState(0)), ["random_state", "set_params"]),
     ],

@@ -186,6 +186,10 @@ def test_a_kernel_nested_without_end():
         found = {"kernel": ["Exponentiation", {"kernel": found, "exponent": 1}]}
     with pytest.raises(ValueError, match="recursion"):
         build(found)
+    kernel = RBF()
+    for _ in range(2000):
+        kernel = kernel + RBF()
+    assert describe(kernel) is None
 
 
 plain_values = st.recursive(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from .. import __version__
@@ -70,10 +71,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     form = ModelForm({})
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "rntk_version": __version__}
     try:
-        if row_of(model) is None:
-            raise ValueError(f"a model file holds {', '.join(ROWS)}, and classes given to rntk.io.register")
         text = json.dumps({**head, "model": form.encode(model, "model")}, indent=1, allow_nan=False)
-        form.decode(json.loads(text)["model"], "model")  # what `load` would refuse is refused now
+        form.decode_object(json.loads(text)["model"], "model")  # what `load` would refuse is refused now
     except NotFittedError:
         raise
     except (ValueError, RecursionError) as error:
@@ -138,8 +137,13 @@ class ModelForm(PlainForm):
             return {"sequences": [self.encode(each, f"{name}.{part}") for part, each in parts.items()]}
         if isinstance(value, np.ndarray) and value.dtype == object and all(type(each) is str for each in value.flat):
             return {"words": value.tolist()}
-        row = row_of(value)
-        return super().encode(value, name) if row is None else self.encode_object(value, row, name)
+        if (row := row_of(value)) is not None:
+            return self.encode_object(value, row, name)
+        if isinstance(value, BaseEstimator):
+            raise ValueError(
+                f"{name} is a {type(value).__name__}, unknown to model files; rntk.io.register adds a class"
+            )
+        return super().encode(value, name)
 
     def encode_array(self, array: Array, name: str) -> str:
         """The name of an array that was put aside."""
@@ -190,7 +194,7 @@ class ModelForm(PlainForm):
             raise ValueError(f"{name} has {quote(min(unknown))}, which the file of a {word} does not hold")
         decoded = {key: self.decode(each, f"{name}.{key}") for key, each in held.items()}
         value = row.cls(**{key: each for key, each in decoded.items() if key in known})
-        for key in decoded.keys() - known.keys():
+        for key in [key for key in decoded if key not in known]:
             setattr(value, key, decoded[key])
         row.check(value, name, {})
         return value

@@ -99,7 +99,7 @@ def describe(kernel: Any, *, numbers_only: bool = False) -> dict[str, Any] | Non
         form = PlainForm()
         form.numbers_only = numbers_only
         found = form.encode(kernel, "kernel")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     known = isinstance(kernel, Kernel) and all(map(_is_known_code, leaves_of(kernel)))
     return dict(found) if known else None
