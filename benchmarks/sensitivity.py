@@ -13,6 +13,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from rich.table import Table
 
 from accuracy_tables import keep
 from rntk import RNTK, sensitivity
+from rntk.engine.slopes import in_groups, join
 from rntk.errors import HermiteAccuracyWarning
 from rntk.papers.experiments import sensitivity_figure
-from rntk.theory.pairs import in_groups, join
+from rntk.runtime import Execution
 from rntk.theory.sensitivity import draw_pairs
 
 RECORD = Path(__file__).parent / "records" / "sensitivity.json"
@@ -41,9 +43,10 @@ def cost(kernel: RNTK, X: Any, Y: Any, rounds: int) -> dict[str, float]:
     """Processor seconds of the kernel, of its gradients by every step, and of the finished curves; and ratios."""
 
     def gradients() -> None:
-        batch = join(kernel._read(X, "X"))
+        plan = replace(kernel.plan(), run=Execution(n_jobs=1))
+        batch = join(kernel.read_batch(X))
         left, right = draw_pairs(len(X), 10_100, np.random.default_rng(0))
-        for group in in_groups(kernel, batch, left, right, threads=1, with_scale=True):
+        for group in in_groups(plan, batch, left, right):
             group.gradients.each(group.left, group.right, lambda *found: None, lambda amount: None)
 
     jobs: dict[str, Callable[[], Any]] = {

@@ -119,8 +119,29 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def summary(room: str) -> str:
+    """The first words of a room's docstring."""
+    text = ast.get_docstring(ast.parse(files_of(room)[0].read_text())) or ""
+    return text.partition("\n")[0].rstrip(".")
+
+
+def picture() -> str:
+    """The house from the ground up: rooms by level, what each is, and the highest rooms that it builds on."""
+    known = {room: set().union(*map(imports_of, files_of(room))) - {room} for room in rooms()}
+    lines, level = [], -1
+    for room in rooms():
+        # Of the rooms it imports, those that no other one of them imports.
+        direct = [name for name in known[room] if not any(name in known[other] for other in known[room])]
+        if LEVELS[room] != level:
+            level = LEVELS[room]
+            lines += ["", f"level {level}"] if lines else [f"level {level}"]
+        arrow = f" <- {', '.join(sorted(direct))}" if direct else ""
+        lines.append(f"  {room:14}{summary(room)}{arrow}")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
-    print(table())
+    print(picture() if "--picture" in sys.argv else table())
     for line in upward_imports():
         print(line)
     sys.exit(bool(upward_imports()))

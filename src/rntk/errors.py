@@ -8,7 +8,7 @@ error types from one place and this module imports nothing of the package. User 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -182,18 +182,43 @@ class ProblemReport:
 class KernelOverflowError(ArithmeticError):
     """A kernel value is too large for its floating-point type.
 
+    Parameters
+    ----------
+    message : str
+        The text. Where it says ``{sequence}``, the sequence is named from the attributes: "sequence 3 of X".
+    sequence : int, optional
+        Index of the sequence to blame.
+    side : str, optional
+        The argument it belongs to, where there are two.
+
     Attributes
     ----------
     sequence : int
         Index of the sequence whose variance is to blame, -1 if unknown.
+    side : str
+        "X" or "Y", or empty where one argument was given or it is unknown.
+
+    Examples
+    --------
+    >>> error = KernelOverflowError("the variance of {sequence} overflows", sequence=3, side="X")
+    >>> print(error)
+    the variance of sequence 3 of X overflows
+    >>> print(error.known_as(43))
+    the variance of sequence 43 overflows
     """
 
-    def __init__(self, message: str, sequence: int = -1) -> None:
-        super().__init__(message, sequence)
+    def __init__(self, message: str, sequence: int = -1, side: str = "") -> None:
+        super().__init__(message)  # pickle rebuilds from it and then restores the attributes
         self.sequence = sequence
+        self.side = side
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        named = f"sequence {self.sequence}" + (f" of {self.side}" if self.side else "")
+        return str(self.args[0]).replace("{sequence}", named)
+
+    def known_as(self, sequence: int, side: str = "") -> KernelOverflowError:
+        """The same error of a sequence that the caller knows by another index, in a larger batch for instance."""
+        return KernelOverflowError(self.args[0], sequence, side)
 
 
 class ActivationError(ValueError):
@@ -223,3 +248,22 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, (bool, np.bool_)) or count < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
     return count
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """`value` if it is one of `choices`, or a ValueError that lists them."""
+    if not isinstance(value, str) or value not in choices:
+        quoted = [f'"{each}"' for each in choices]
+        raise ValueError(f"{name} must be {', '.join(quoted[:-1])} or {quoted[-1]}, not {value!r}")
+    return value
+
+
+def check_dtype(dtype: Any) -> np.dtype[Any]:
+    """`dtype` as that of float32 or float64, or a ValueError."""
+    try:
+        resolved: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        resolved = np.dtype(object)
+    if resolved not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64, not {dtype!r}")
+    return resolved

@@ -11,7 +11,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import IO, Any
@@ -20,6 +21,52 @@ import numpy as np
 
 #: Seconds of work before a bar appears.
 PATIENCE = 2.0
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How work runs; handed down from what users call to what computes.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Threads, as in `count_threads`.
+    progress : bool or None
+        Whether to show a bar, as in `progress_bar`.
+    memory : int
+        Bytes that what is held at a time may take.
+
+    Examples
+    --------
+    >>> Execution(n_jobs=2, progress=True).quiet()
+    Execution(n_jobs=2, progress=False, memory=1000000000)
+    """
+
+    n_jobs: int | None = None
+    progress: bool | None = None
+    memory: int = 10**9
+
+    def threads(self) -> int:
+        """How many threads there are."""
+        return count_threads(self.n_jobs)
+
+    def bar(self, title: str, total: float) -> AbstractContextManager[Callable[..., None]]:
+        """The bar: a context that gives advance(amount, note="")."""
+        return progress_bar(title, total, self.progress)
+
+    def each(
+        self, work: Callable[[Any], float], items: list[Any], advance: Callable[[float], None] = lambda amount: None
+    ) -> None:
+        """work(item) for every item, on the threads; an error or an interrupt stops what has not begun."""
+        run_in_threads(work, items, self.threads(), advance)
+
+    def quiet(self) -> Execution:
+        """Without a bar: for calls inside somebody's bar."""
+        return replace(self, progress=False)
+
+    def alone(self) -> Execution:
+        """On one thread without a bar: for calls in a worker."""
+        return replace(self, n_jobs=1, progress=False)
 
 
 @contextmanager

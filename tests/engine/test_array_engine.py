@@ -21,7 +21,7 @@ from helpers.settings import CLOSED, for_each, settings
 from helpers.tolerances import TOLERANCE, entry_error, relative_error
 from rntk import NTK, RNTK, RNTKRegressor
 from rntk.engine import choose_engine
-from rntk.engine.array import ArrayProblem, read_arrays, to_host
+from rntk.engine.array import problem, read_arrays, to_host
 from rntk.errors import KernelOverflowError, SequenceError
 from rntk.sequences import as_batch
 
@@ -179,10 +179,10 @@ def test_what_lies_on_a_device_is_computed_there():
     arrays = library.make(X)
     with pytest.raises(RuntimeError, match="Can't convert"):
         np.asarray(arrays)
-    engine, reason = choose_engine("auto", arrays)
-    assert engine == "array"
+    engine, reason = choose_engine("auto", None, arrays)
+    assert engine.name == "array"
     assert "device1" in reason
-    assert choose_engine("auto", X, [arrays[0, ...]])[0] == "array"
+    assert choose_engine("auto", None, X, [arrays[0, ...]])[0].name == "array"
     assert relative_error(library.read(RNTK()(arrays)), RNTK()(X)) <= TOLERANCE[FLOAT64]
 
 
@@ -195,15 +195,16 @@ def test_the_cpu_keeps_the_fused_engine():
         except pytest.skip.Exception:
             continue
     for X in on_cpu:
-        assert choose_engine("auto", X)[0] == "fused"
+        assert choose_engine("auto", None, X)[0].name == "fused"
         assert type(RNTK()(X)) is np.ndarray
 
 
 def test_places_by_the_names_of_several_libraries():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     # The one other device of PyTorch that exists everywhere; it has shapes and no values.
-    assert choose_engine("auto", torch.ones(2, 3, device="meta"))[0] == "array"
-    assert choose_engine("fused", torch.ones(2, 3, device="meta")) == ("fused", "asked for by name")
+    assert choose_engine("auto", None, torch.ones(2, 3, device="meta"))[0].name == "array"
+    engine, reason = choose_engine("fused", None, torch.ones(2, 3, device="meta"))
+    assert (engine.name, reason) == ("fused", "asked for by name")
     with pytest.raises(ValueError, match="auto, fused, reference, array"):
         choose_engine("gpu")
 
@@ -264,11 +265,13 @@ def test_near_duplicates_keep_their_digits(activation, sigmas, precision):
     x, others = pairs(dtype)["random"][0][:200], [pairs(dtype)[name][1][:200] for name in names]
     others[-1] = others[-1][:140]
     sigma_w, sigma_u, sigma_b = sigmas
-    kernel = RNTK(activation, sigma_w=sigma_w, sigma_u=sigma_u, sigma_b=sigma_b)
-    batches = read_arrays(kernel._read, [x], others)
+    kernel = RNTK(activation, sigma_w=sigma_w, sigma_u=sigma_u, sigma_b=sigma_b, dtype=dtype)
+    batches = read_arrays(kernel.read_batch, ("X", [x]), ("Y", others))
     library = replace(batches[0].library, double=precision != "float32 alone")
     batches = [replace(batch, library=library) for batch in batches]
-    got = ArrayProblem(kernel._architecture(), *batches, dtype=dtype).grams(["ntk", "nngp"])
+    engine = problem.ArrayEngine()
+    nngp, ntk, _ = engine.pairs(*(engine.prepare(kernel.plan("nngp", "ntk"), batch) for batch in batches))
+    got = ntk, nngp
     wanted = np.array([exact(activation, x, y, sigmas) for y in others]).T
     errors = [np.abs(K[0] / expected - 1).max() for K, expected in zip(got, wanted, strict=True)]
     print(f"relative error of NTK and NNGP: {errors[0]:.1e} {errors[1]:.1e}")
@@ -337,27 +340,26 @@ def test_overflow_names_the_sequence(library):
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_blocks_change_nothing(option):
+def test_blocks_change_nothing(option, monkeypatch):
     rng = np.random.default_rng(2)
     X = [rng.standard_normal((length, 2)) for length in (4, 9, 1, 6, 9, 2, 5)]
     Y = [rng.standard_normal((length, 2)) for length in (12, 3, 8)]
-    kernel = RNTK(**OPTIONS[option])
+    kernel, engine = RNTK(**OPTIONS[option]), problem.ArrayEngine()
+    plan = kernel.plan("nngp", "ntk")
     for other in (None, Y):
-        batches = read_arrays(kernel._read, X, other)
-        choices = {"both_ways": kernel.bidirectional, "normalize": "ntk" if kernel.normalize else None}
-        small, large = (
-            ArrayProblem(kernel._architecture(), *batches, **choices, memory=memory) for memory in (1, 1 << 24)
-        )
-        assert len(small._blocks()) == (28 if other is None else 21)
-        assert len(large._blocks()) == 1
-        done = []
-        got, expected = small.grams(["nngp", "ntk"], done.append), large.grams(["nngp", "ntk"])
-        assert sum(done) == pytest.approx(small.cost)
-        for a, b in zip(got, expected, strict=True):
+        batches = read_arrays(kernel.read_batch, ("X", X), *([] if other is None else [("Y", other)]))
+        results, diagonals = [], []
+        for memory, panels in ((1, 7), (1 << 24, 1)):
+            monkeypatch.setattr(problem, "CACHE_BYTES", memory)
+            sides = [engine.prepare(plan, batch) for batch in batches]
+            assert len(sides[0].panels) == panels
+            results.append(engine.pairs(*sides))
+            diagonals.append(engine.diagonal(plan, batches[0]))
+        for a, b in zip(results[0][:2], results[1][:2], strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-14)
             if other is None:
                 np.testing.assert_array_equal(a, a.T)
-        np.testing.assert_allclose(small.diagonal(), large.diagonal(), rtol=1e-14)
+        np.testing.assert_allclose(*diagonals, rtol=1e-14)
 
 
 def test_memory_does_not_grow_with_the_length():

@@ -20,9 +20,9 @@ import pytest
 
 from oracles import battery
 from rntk import RNTK, HermiteAccuracyWarning, KernelOverflowError
+from rntk.engine.slopes import PairGradients, join
 from rntk.errors import ActivationError
 from rntk.sequences import as_batch
-from rntk.theory.pairs import PairGradients, join
 
 HOMOGENEOUS = ("relu", "leaky_relu", "identity", "abs")
 CLOSED = ("erf", "sin", "gelu")
@@ -283,7 +283,7 @@ def test_derivatives(network):
     names = [each.name for each in kernel.hyperparameters if not each.fixed]
     with admissions(network[0]) as admitted:
         _, gradient = kernel(sequences, eval_gradient=True)
-        found = PairGradients(kernel, join(as_batch(sequences)))(first, second)
+        found = PairGradients(kernel.plan(), join(as_batch(sequences)))(first, second)
     errors = Errors(max(admitted, default=0.0))
     for k, (record, i, j) in enumerate(zip(records, first, second, strict=True)):
         check_sigmas(errors, record, names, gradient[i, j], gradient[i, i])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from rntk import RNTK
-from rntk.engine import assemble
 from rntk.runtime import count_threads, progress_bar, run_in_threads
 
 
@@ -86,11 +85,8 @@ def test_progress_waits_two_seconds_on_a_terminal(monkeypatch):
 
 
 def test_unwanted_matrices_are_not_allocated():
-    from rntk.engine.fused import FusedProblem
-    from rntk.sequences import as_batch
-
-    batch = as_batch(np.random.default_rng(0).standard_normal((7, 4)))
-    problem = FusedProblem(RNTK()._architecture(), batch, None, [], np.dtype(np.float64))
-    grams = assemble.run_tiles(problem, want_nngp=False)
-    assert grams.nngp.size == 0
-    assert grams.ntk.shape == (7, 7)
+    kernel = RNTK()
+    engine, (batch,) = kernel.read(np.random.default_rng(0).standard_normal((7, 4)))
+    values = engine.pairs(engine.prepare(kernel.plan(), batch))
+    assert values.nngp is None
+    assert values.ntk.shape == (7, 7)

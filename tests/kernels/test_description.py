@@ -24,6 +24,7 @@ from rntk import NTK, RNTK
 from rntk.activations import HermiteActivation, leaky_relu, tanh
 from rntk.kernels.description import KERNELS, PlainForm, build, describe, register
 from rntk.learners.search.polynomial import Polynomial
+from rntk.network import READOUTS, Mean, Readout
 
 KERNELS_OF_ALL_KINDS = [
     RNTK(),
@@ -31,6 +32,7 @@ KERNELS_OF_ALL_KINDS = [
     RNTK(leaky_relu(0.1 + 1e-16), normalize=True, bidirectional=True, tied=False, dtype="float32", n_jobs=2),
     RNTK(tanh, parameterization="standard", engine="reference", progress=False, sigma_u=np.float64(0.3)),
     RNTK(readout="sequence"),
+    RNTK(readout=Mean(), kind="nngp"),
     NTK("erf", sigma_w=1.3, depth=np.int64(3)),
     Polynomial(degree=3, offset=0.1, cosine=True),
     RBF(1 / 3, "fixed"),
@@ -92,6 +94,10 @@ class OwnKernel(RNTK):
     pass
 
 
+class Tail(Readout):
+    name = "mean"
+
+
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
@@ -99,6 +105,7 @@ class OwnKernel(RNTK):
         (RNTK(square), ["kernel.activation", "Python function", "square"]),
         (RNTK(HermiteActivation("tanh", np.tanh)), ["activation", "Python function"]),  # other derivatives than tanh
         (RNTK(np.tanh), ["activation", "Python function"]),
+        (RNTK(readout=Tail()), ["kernel.readout", "Tail"]),
         (RBF() + OwnKernel(), ["OwnKernel", "RNTK"]),
         (CompoundKernel([RBF()]), ["CompoundKernel"]),
     ],
@@ -126,6 +133,8 @@ def test_code_from_elsewhere_may_be_kept_but_is_not_recognised(monkeypatch):
         assert describe(RNTK(asked)) is None
         found = PlainForm().encode(RNTK(asked), "kernel")
         assert PlainForm().decode(found, "kernel").activation == asked
+    monkeypatch.setitem(READOUTS, "tail", Tail())
+    assert describe(RNTK(readout="tail")) is None
 
 
 def test_names_of_kernels_are_taken_once(monkeypatch):

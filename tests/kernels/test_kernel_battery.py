@@ -15,8 +15,9 @@ from numpy.testing import assert_array_equal
 from helpers.tolerances import TOLERANCE, relative_error
 from rntk import NTK, RNTK, KernelOverflowError
 from rntk.activations import as_activation
-from rntk.engine.fused.problem import FusedProblem
-from rntk.gram import run_tiles
+from rntk.engine import Plan
+from rntk.engine.fused import FusedEngine, tiles
+from rntk.runtime import Execution
 from rntk.sequences import as_batch
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -250,19 +251,22 @@ def test_threads_do_not_change_a_bit(name, dtype):
 
 @pytest.mark.parametrize("dtype", [FLOAT64, FLOAT32], ids=str)
 @pytest.mark.parametrize("name", SPLITS)
-def test_tiles_do_not_change_a_bit(name, dtype):
+def test_tiles_do_not_change_a_bit(name, dtype, monkeypatch):
     kernel, n = SPLITS[name]
+    engine = FusedEngine()
     X = as_batch(long_and_short(n))
     left, right = as_batch(long_and_short(n)[: n // 2]), as_batch(long_and_short(n)[n // 2 :])
-    architecture = kernel._architecture()
-    directions = kernel._directions()
-    for batch, other, along in ((X, None, []), (left, right, []), (left, None, directions)):
+    directions = kernel.plan_gradient().directions
+    for batch, other, along in ((X, None, ()), (left, right, ()), (left, None, directions)):
         results = []
         counts = []
         for tile_steps in (1.0, 300.0, 1e4, 4e6):
-            problem = FusedProblem(architecture, batch, other, along, dtype, tile_steps=tile_steps)
-            counts.append(len(problem.tiles))
-            results.append(run_tiles(problem, n_jobs=2))
+            monkeypatch.setattr(tiles, "TILE_STEPS", tile_steps)
+            plan = Plan(kernel.network(), dtype, ("nngp", "ntk"), along, Execution(n_jobs=2))
+            sides = [None if each is None else engine.prepare(plan, each) for each in (batch, other)]
+            ways = [None if side is None else side.ways[0] for side in sides]
+            counts.append(len(tiles.Tiles(plan, *ways).plan_tiles()))
+            results.append(engine.pairs(*sides))
         assert counts[0] > counts[-1]  # otherwise nothing was compared
         for grams in results[1:]:
             for part in ("nngp", "ntk", "gradient"):

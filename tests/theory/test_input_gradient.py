@@ -85,3 +85,24 @@ def test_mistakes_are_named():
         input_gradient(RNTK(), [np.nan], [1.0])
     with pytest.raises(KernelOverflowError):
         input_gradient(RNTK(sigma_w=10.0), np.ones(2000), np.ones(2000))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_reverse_pass_agrees_with_differences_in_the_reference_engine(seed):
+    """Every readout, kind, direction, parameterisation and normalisation: two routes that share no arithmetic."""
+    rng = np.random.default_rng(seed)
+    activation = ("relu", "erf", "sin", "gelu", "identity", "abs", "leaky_relu(0.2)")[seed % 7]
+    settings = {
+        "readout": ("last", "mean")[rng.integers(2)],
+        "kind": ("ntk", "nngp")[rng.integers(2)],
+        "parameterization": ("ntk", "standard")[rng.integers(2)],
+        **{name: bool(rng.integers(2)) for name in ("normalize", "bidirectional", "tied")},
+        "depth": int(rng.integers(1, 3)),
+        "sigma_b": 0.2,
+        "sigma_h": (0.0, 0.4)[rng.integers(2)],
+    }
+    channels = int(rng.integers(1, 3))
+    x, y = (rng.standard_normal((int(rng.integers(1, 5)), channels)) for _ in range(2))
+    found = input_gradient(RNTK(activation, **settings), x, y)
+    expected = input_gradient(RNTK(activation, engine="reference", **settings), x, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max() + 1e-15)

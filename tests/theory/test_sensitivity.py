@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rntk import NTK, RNTK, KernelOverflowError, Sensitivity, input_gradient, sensitivity, suggest
+from rntk.engine import slopes as passes
+from rntk.engine.slopes import PairGradients, join
 from rntk.sequences import as_batch
-from rntk.theory import pairs as passes
-from rntk.theory.pairs import PairGradients, join
 from rntk.theory.sensitivity import curves
 from rntk.theory.suggest import GRID
 
@@ -59,7 +59,7 @@ def test_gradients_match_differences_of_the_reference_engine(activation, options
     left, right = np.array([0, 1, 2]), np.array([3, 2, 1])
     for depth in (1, 2, 3):
         settings = SETTINGS | {"depth": depth} | options
-        found = PairGradients(RNTK(activation, **settings), as_batch(X))(left, right)
+        found = PairGradients(RNTK(activation, **settings).plan(), as_batch(X))(left, right)
         reference = RNTK(activation, **settings, engine="reference")
         for i, j, value, gradient in zip(left, right, found.value, split(found), strict=True):
             assert value == pytest.approx(reference([X[i]], [X[j]])[0, 0], rel=1e-10, abs=1e-12)
@@ -74,7 +74,7 @@ def test_expansions_match_differences_of_the_fused_engine(options, depth):
     X = ragged(rng, (3, 4, 2))
     kernel = RNTK("tanh", **SETTINGS | {"depth": depth} | options)
     left, right = np.array([0, 1, 2]), np.array([1, 2, 0])
-    for i, j, gradient in zip(left, right, split(PairGradients(kernel, as_batch(X))(left, right)), strict=True):
+    for i, j, gradient in zip(left, right, split(PairGradients(kernel.plan(), as_batch(X))(left, right)), strict=True):
         expected = differences(kernel, X[i], X[j])
         assert np.abs(gradient - expected).max() <= 1e-6 * max(np.abs(expected).max(), 1e-3)
 
@@ -93,7 +93,7 @@ def test_batched_is_single(activation, readout):
     X = ragged(rng, rng.integers(1, 9, size=20), channels=1)
     kernel = RNTK(activation, **SETTINGS, readout=readout)
     left, right = rng.integers(0, 20, size=(2, 70))
-    found = PairGradients(kernel, as_batch(X), threads=2)(left, right)
+    found = PairGradients(kernel.set_params(n_jobs=2).plan(), as_batch(X))(left, right)
     for p, gradient in enumerate(split(found)):
         alone = input_gradient(kernel, X[left[p]], X[right[p]])
         # An expansion of one pair may have another order than one of all of them.
@@ -107,12 +107,12 @@ def test_no_number_depends_on_threads_tasks_or_blocks(activation, options, monke
     batch = as_batch(ragged(rng, rng.integers(1, 30, size=40)))
     left, right = rng.integers(0, 40, size=(2, 150))
     kernel = RNTK(activation, **SETTINGS, depth=2, **options)
-    usual = PairGradients(kernel, batch)(left, right)
+    usual = PairGradients(kernel.plan(), batch)(left, right)
     for threads, task, lanes in ((3, 700, 128), (1, 10**9, 8), (2, 3000, 40), (2, 100, 16)):
         monkeypatch.setattr(passes, "TASK_STEPS", task)
         monkeypatch.setattr(passes, "MOST_LANES", lanes)
         monkeypatch.setattr(passes, "BLOCK_BYTES", task * 100)
-        other = PairGradients(kernel, batch, threads=threads)(left, right)
+        other = PairGradients(kernel.set_params(n_jobs=threads).plan(), batch)(left, right)
         np.testing.assert_array_equal(other.value, usual.value)
         np.testing.assert_array_equal(other.gradient, usual.gradient)
 

@@ -1,28 +1,26 @@
 """Engines: how the recursion is computed.
 
-In go an `Architecture` and validated batches; out comes a `Problem`, a plan of independent tiles that `rntk.gram`
-runs. Two engines share this contract and no arithmetic: `reference` is for reading, `fused` for speed.
-
-A third one, `array_api`, is for sequences that lie on a device other than the CPU. Tiles run on threads of the host and
-end in its memory; there, all of the work and the result stay on the device, so that engine assembles its own matrices.
+In go a `Plan` and batches; out come sides, all that belongs to each sequence alone, and from pairs of sides Gram
+matrices (`contract`). Two engines share this contract and no arithmetic: `reference` is for reading and for checks,
+`fused` for speed; what they have in common beyond it, both directions of reading and normalisation, is in `sides`. A
+third one, `array`, is for sequences that lie on a device other than the CPU, where all of the work and the result stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from . import scales
+from ..network import Network
 from .array.libraries import foreign_arrays, is_elsewhere, place_of
-from .tiles import Block, Problem, Scale, Tile
+from .contract import Engine, NotOfferedError, Plan, Values
 
-__all__ = ["ENGINES", "Block", "Engine", "Problem", "Scale", "Tile", "choose_engine", "load_engine", "scales"]
+__all__ = ["ENGINES", "Engine", "NotOfferedError", "Plan", "Values", "choose_engine", "load_engine"]
 
 ENGINES = ("auto", "fused", "reference", "array")
 
 
-def choose_engine(name: str, *data: Any) -> tuple[str, str]:
-    """The engine meant by `name` for the sequences in `data`, and the reason, in one sentence.
+def choose_engine(name: str, network: Network | None = None, *data: Any) -> tuple[Engine, str]:
+    """The engine meant by `name` for a network and sequences, and the reason, in one sentence.
 
     The fused engine covers every setting, so "auto" takes it for whatever the CPU can read, tensors of other libraries
     in host memory included: it is far faster there than any sequence of array operations. What lies on another device
@@ -31,36 +29,34 @@ def choose_engine(name: str, *data: Any) -> tuple[str, str]:
 
     Examples
     --------
-    >>> choose_engine("auto")
+    >>> engine, reason = choose_engine("auto")
+    >>> engine.name, reason
     ('fused', 'covers every setting and is the fastest one on a CPU')
     """
-    if name == "auto":
-        for X in data:
-            for array in foreign_arrays(X):
-                if is_elsewhere(array):
-                    return "array", f"the data lies on {place_of(array)}, and is computed where it lies"
-        return "fused", "covers every setting and is the fastest one on a CPU"
-    if name in ENGINES:
-        return name, "asked for by name"
-    raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {name!r}")
-
-
-class Engine(NamedTuple):
-    """What an engine offers: prepare a Gram computation, and kernels of sequences with themselves."""
-
-    make_problem: Callable[..., Problem]
-    self_kernels: Callable[..., tuple[Scale, Scale]]
+    if name not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {name!r}")
+    if name != "auto":
+        return load_engine(name), "asked for by name"
+    for X in data:
+        for array in foreign_arrays(X):
+            if is_elsewhere(array):
+                return load_engine("array"), f"the data lies on {place_of(array)}, and is computed where it lies"
+    fused = load_engine("fused")
+    if network is not None and not {type(cell) for cell in network.cells} <= fused.cells:
+        return load_engine("reference"), "the only one that knows these cells"
+    return fused, "covers every setting and is the fastest one on a CPU"
 
 
 def load_engine(name: str) -> Engine:
-    """The engine of tiles meant by `name`, imported on first use: compiled code loads only when it runs."""
-    chosen, _ = choose_engine(name)
-    if chosen == "array":
-        raise ValueError("the array engine has no tiles; see rntk.engine.array.ArrayProblem")
-    if chosen == "fused":
-        from . import fused
+    """The engine of this name, imported on first use: compiled code loads only when it runs."""
+    if name == "array":
+        from .array import ArrayEngine
 
-        return Engine(fused.FusedProblem, fused.self_kernels)
-    from . import reference
+        return ArrayEngine()
+    if name == "fused":
+        from .fused import FusedEngine
 
-    return Engine(reference.ReferenceProblem, reference.self_kernels)
+        return FusedEngine()
+    from .reference import ReferenceEngine
+
+    return ReferenceEngine()

@@ -10,6 +10,8 @@ or extreme its inputs; expansions within 1e-9 of the largest value, or with a wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +19,13 @@ from numpy.typing import NDArray
 
 from ..activations import balls
 from ..activations.balls import ball, dot
-from ..network import LAYER_SIGMAS, Architecture, Direction
+from ..network import LAYER_SIGMAS, Cell, Direction, Elman, Network
 from ..sequences import SequenceBatch
-from .tiles import Block, Scale, Tile
+from .contract import InputSlopes, NotOfferedError, Plan, Values
+from .scale import Scale
+from .sides import HostEngine
 
+Index = NDArray[np.int64]
 #: Differences along log σ: networks so many steps away, and their weights over 60 steps, for a derivative of sixth
 #: order and for one of fourth: what they don't agree on is its doubt. A step is 2^-(bits/4); expansions have an error
 #: of their own, which is divided by a step, so theirs is longer.
@@ -43,23 +48,23 @@ class Weights(NamedTuple):
     gradient_v: Any
 
     @classmethod
-    def of(cls, architecture: Architecture, channels: int, direction: Direction | None, distance: Any) -> Weights:
-        """Those of `architecture`, or of the network `distance` further along `direction` in log σ."""
+    def of(cls, network: Network, channels: int, direction: Direction | None, distance: Any) -> Weights:
+        """Those of `network`, or of the network `distance` further along `direction` in log σ."""
 
         def square(sigma: float, move: float) -> Any:
             return ball(sigma) ** 2 * ((2 * move * distance).exp() if move else 1)
 
-        depth = architecture.depth
+        depth = network.depth
         moves = direction or Direction.along("sigma_v", depth)  # by no distance
         w, u, b, h = (
-            [square(*each) for each in zip(getattr(architecture, name), getattr(moves, name), strict=True)]
+            [square(*each) for each in zip(getattr(network, name), getattr(moves, name), strict=True)]
             for name in LAYER_SIGMAS
         )
-        v = square(architecture.sigma_v, moves.sigma_v if direction else 0.0)
-        if architecture.parameterization == "ntk":
+        v = square(network.sigma_v, moves.sigma_v if direction else 0.0)
+        if network.parameterization == "ntk":
             return cls(w, u, b, h, v, w, u, b, v)
         ones = [ball(1)] * depth
-        has_bias = [ball(int(sigma > 0)) for sigma in architecture.sigma_b]
+        has_bias = [ball(int(sigma > 0)) for sigma in network.sigma_b]
         return cls(w, u, b, h, v, ones, [ball(channels), *ones[1:]], has_bias, ball(1))
 
 
@@ -77,20 +82,40 @@ class Kernels(NamedTuple):
     ntk: Any
 
 
+@singledispatch
+def step(cell: Cell, weights: Weights, layer: int, recurrent: Flow, below: Flow) -> tuple[Any, Any]:
+    """(Σ, Θ) of a layer's pre-activation at a pair of steps, from what its last step and the layer below hand on.
+
+    A cell joins this engine by registering its own: `step.register(MyCell)`.
+    """
+    raise NotImplementedError(type(cell))
+
+
+@step.register
+def _(cell: Elman, weights: Weights, layer: int, recurrent: Flow, below: Flow) -> tuple[Any, Any]:
+    """(11), (12)."""
+    sigma = weights.w[layer] * recurrent.value + weights.u[layer] * below.value + weights.b[layer]
+    theta = (
+        weights.gradient_w[layer] * recurrent.value
+        + weights.gradient_u[layer] * below.value
+        + weights.gradient_b[layer]
+        + weights.w[layer] * recurrent.tangent
+        + weights.u[layer] * below.tangent
+    )
+    return sigma, theta
+
+
 def layers(
-    weights: Weights, inner: Any, before: list[Flow], expectations: Callable[[int, Any], tuple[Any, Any]]
+    network: Network,
+    weights: Weights,
+    inner: Any,
+    before: list[Flow],
+    expectations: Callable[[int, Any], tuple[Any, Any]],
 ) -> list[Flow]:
-    """One pair of steps through all layers (11), (12): `inner` is <x, x'>/m, `before` what came of the step before."""
+    """One pair of steps through all layers: `inner` is <x, x'>/m, `before` what came of the step before."""
     flows, below = [], Flow(inner, ball(0))
-    for layer, recurrent in enumerate(before):
-        sigma = weights.w[layer] * recurrent.value + weights.u[layer] * below.value + weights.b[layer]
-        theta = (
-            weights.gradient_w[layer] * recurrent.value
-            + weights.gradient_u[layer] * below.value
-            + weights.gradient_b[layer]
-            + weights.w[layer] * recurrent.tangent
-            + weights.u[layer] * below.tangent
-        )
+    for layer, (cell, recurrent) in enumerate(zip(network.cells, before, strict=True)):
+        sigma, theta = step(cell, weights, layer, recurrent, below)
         V, V_dot = expectations(layer, sigma)
         below = Flow(V, V_dot * theta)
         flows.append(below)
@@ -113,9 +138,9 @@ class Walk(NamedTuple):
     own: list[Kernels]
 
     @classmethod
-    def along(cls, architecture: Architecture, weights: Weights, values: NDArray[Any]) -> Walk:
-        phi, channels = architecture.activation, values.shape[1]
-        walk = cls([[ball(float(value)) for value in step] for step in values], [], [], [])
+    def along(cls, network: Network, weights: Weights, x: list[list[Any]]) -> Walk:
+        phi, channels = network.activation, len(x[0])
+        walk = cls(x, [], [], [])
         flows = [Flow(variance, ball(0)) for variance in weights.h]
         for x in walk.x:
             sides: list[Any] = []
@@ -124,11 +149,16 @@ class Walk(NamedTuple):
                 sides.append(phi.textbook_side(q))
                 return phi.textbook(sides[layer], sides[layer], q, same=True)
 
-            flows = layers(weights, dot(x, x) / channels, flows, with_itself)
+            flows = layers(network, weights, dot(x, x) / channels, flows, with_itself)
             walk.sides.append(sides)
             walk.flows.append(flows)
             walk.own.append(outputs(weights, flows))
         return walk
+
+
+def in_balls(values: NDArray[Any]) -> list[list[Any]]:
+    """A sequence, exactly."""
+    return [[ball(float(value)) for value in step] for step in values]
 
 
 class Entry(NamedTuple):
@@ -138,17 +168,17 @@ class Entry(NamedTuple):
     most: Kernels
 
 
-def pair(architecture: Architecture, weights: Weights, x: Walk, y: Walk, *, same: bool) -> dict[tuple[int, int], Entry]:
+def pair(network: Network, weights: Weights, x: Walk, y: Walk, *, same: bool) -> dict[tuple[int, int], Entry]:
     """All pairs of steps (t, s) of two sequences that the readout needs; `same` if they are one sequence."""
-    phi, depth, channels = architecture.activation, architecture.depth, len(x.x[0])
+    phi, depth, channels = network.activation, network.depth, len(x.x[0])
     nothing = [Flow(ball(0), ball(0))] * depth
     flows: dict[tuple[int, int], list[Flow]] = {}
     found = {}
-    for t, s in steps_of(architecture, len(x.x), len(y.x)):
+    for t, s in steps_of(network, len(x.x), len(y.x)):
         sides = list(zip(x.sides[t], y.sides[s], strict=True))
         if same and t == s:
             flows[t, s] = x.flows[t]
-        elif not architecture.tied and t != s:
+        elif not network.tied and t != s:
             # Weights of different steps are independent (Theorem 3).
             flows[t, s] = [Flow(phi.textbook(*side, ball(0))[0], ball(0)) for side in sides]
         else:
@@ -158,151 +188,220 @@ def pair(architecture: Architecture, weights: Weights, x: Walk, y: Walk, *, same
             def of_both(layer: int, sigma: Any, sides: list[tuple[Any, Any]] = sides) -> tuple[Any, Any]:
                 return phi.textbook(*sides[layer], sigma)
 
-            flows[t, s] = layers(weights, inner, before, of_both)
+            flows[t, s] = layers(network, weights, inner, before, of_both)
         most = Kernels(*((a * b).sqrt() for a, b in zip(x.own[t], y.own[s], strict=True)))
         found[t, s] = Entry(outputs(weights, flows[t, s]), most)
     return found
 
 
-def steps_of(architecture: Architecture, steps_x: int, steps_y: int) -> Iterator[tuple[int, int]]:
+def steps_of(network: Network, steps_x: int, steps_y: int) -> Iterator[tuple[int, int]]:
     """The pairs of steps that a readout needs, earlier ones first."""
-    if architecture.readout == "last":
+    if not network.readout.every_step:
         both = min(steps_x, steps_y)
         yield from ((steps_x - both + t, steps_y - both + t) for t in range(both))
     else:
         yield from ((t, s) for t in range(steps_x) for s in range(steps_y))
 
 
-def read_out(architecture: Architecture, found: dict[tuple[int, int], Entry]) -> list[Entry]:
+def read_out(network: Network, found: dict[tuple[int, int], Entry], lengths: tuple[int, int]) -> list[Entry]:
     """After the readout: one entry, or for `sequence` one for every pair of steps, row by row."""
-    if architecture.readout == "sequence":
+    if network.readout.per_step:
         return list(found.values())
-    if architecture.readout == "last":
+    if not network.readout.every_step:
         return [found[max(found)]]
+    weights = [network.readout.weights(np.array([length])) for length in lengths]
+    x, y = ([1.0] * length if each is None else each.tolist() for each, length in zip(weights, lengths, strict=True))
+    counts = [ball(x[t]) * ball(y[s]) for t, s in found]
 
     def mean(numbers: list[Kernels]) -> Kernels:
-        return Kernels(*(sum(parts, ball(0)) / len(found) for parts in zip(*numbers, strict=True)))
+        return Kernels(*(dot(counts, parts) / len(found) for parts in zip(*numbers, strict=True)))
 
     kernels, most = zip(*found.values(), strict=True)
     return [Entry(mean(kernels), mean(most))]
 
 
-class ReferenceProblem:
-    """A Gram computation by the reference engine, one row of sequences per tile; see `rntk.engine.tiles`.
+@dataclass(frozen=True)
+class ReferenceWay:
+    """A batch, what each sequence is by itself, and what each row of the Gram matrix is multiplied by.
 
-    Sequences by themselves are kept: of expansions some 90 kB for each step and layer, and six times as much for each
-    derivative while a row is computed.
+    Walks are kept: of expansions some 90 kB for each step and layer.
     """
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        X: SequenceBatch,
-        Y: SequenceBatch | None,
-        directions: list[Direction],
-        dtype: np.dtype[Any],
-        normalizers: tuple[Scale | None, Scale | None] = (None, None),
-        threads: int = 1,
-        gradient_of: str = "ntk",
-    ) -> None:
-        self.gradient_of = gradient_of
-        self.architecture, self.directions, self.dtype = architecture, directions, dtype
-        self.X, self.Y = X, X if Y is None else Y
-        self.symmetric = Y is None
-        self.n_directions = len(directions)
-        self._normalizers = (normalizers[0], normalizers[0] if Y is None else normalizers[1])
-        self._row_offsets, self._column_offsets = (
-            batch.offsets if architecture.readout == "sequence" else np.arange(len(batch) + 1)
-            for batch in (self.X, self.Y)
-        )
-        self.shape = (int(self._row_offsets[-1]), int(self._column_offsets[-1]))
-        steps = int(self.Y.lengths.sum())
-        self._walks: dict[Any, Walk] = {}
-        self.tiles = [Tile((0, i, i + 1), 0, float(length * steps)) for i, length in enumerate(X.lengths)]
+    batch: SequenceBatch
+    normalizer: Scale | None = None
+    walks: dict[Any, Walk] = field(default_factory=dict)
+    needs: None = None
 
-    def compute(self, tile: Tile) -> Block:
-        i = tile.rows[1]
-        first = i if self.symmetric else 0
-        pairs = [self._pair(i, j) for j in range(first, len(self.Y))]
-        # Whoever still needs those of another row makes them anew: threads replace this dictionary, none empties it.
-        self._walks = {key: walk for key, walk in list(self._walks.items()) if key[-1] is None}
-        row_index = np.arange(self._row_offsets[i], self._row_offsets[i + 1])
-        column_index = np.arange(self._column_offsets[first], self._column_offsets[-1])
-        nngp, ntk, *gradient = np.concatenate(pairs, axis=2).astype(self.dtype)
-        valid = np.maximum(row_index - column_index[0], 0) if self.symmetric else np.zeros_like(row_index)
-        whole = np.array(gradient, dtype=self.dtype).reshape(self.n_directions, *nngp.shape)
-        return Block(row_index, column_index, nngp, ntk, whole, valid)
+    @property
+    def nbytes(self) -> int:
+        return 100_000 * len(self.batch.values)
 
-    def _pair(self, i: int, j: int) -> NDArray[np.float64]:
+    def scaled(self, by: Scale) -> ReferenceWay:
+        return replace(self, normalizer=by)
+
+    def walk(self, network: Network, i: int, direction: Direction | None, k: int) -> Walk:
+        """Sequence i in the network k steps along `direction`."""
+        key = (balls.bits(), i, k, direction)
+        walk = self.walks.get(key)
+        if walk is None:
+            weights = Weights.of(network, self.batch.n_channels, direction, k * step_along(network))
+            walk = self.walks[key] = Walk.along(network, weights, in_balls(self.batch[i]))
+        return walk
+
+    def forget_moved(self) -> None:
+        """Let walks in other networks go, six for each derivative; whoever still needs one makes it anew."""
+        for key in [key for key in list(self.walks) if key[-1] is not None]:
+            self.walks.pop(key, None)
+
+    def scales(self, places: slice) -> list[Any]:
+        """What each of some rows, or columns, of the Gram matrix is multiplied by."""
+        if self.normalizer is None:
+            return [ball(1)] * (places.stop - places.start)
+        mantissas, exponents = self.normalizer.mantissa[places], self.normalizer.exponent[places]
+        return [ball(float(m)) * ball(2) ** int(e) for m, e in zip(mantissas, exponents, strict=True)]
+
+    def places(self, network: Network, i: int) -> slice:
+        """Rows of sequence i."""
+        a, b = self.batch.offsets[i : i + 2] if network.readout.per_step else (i, i + 1)
+        return slice(int(a), int(b))
+
+
+def step_along(network: Network) -> Any:
+    """How far away networks are whose differences give derivatives."""
+    return ball(2) ** -(EXPANDED_STEP if network.activation.accuracy else balls.bits() // 4)
+
+
+class ReferenceEngine(HostEngine):
+    """One pair of sequences after the other."""
+
+    name = "reference"
+    can = frozenset({"sigma slopes", "input slopes"})
+
+    def check(self, plan: Plan) -> None:
+        for cell in plan.network.cells:
+            if step.dispatch(type(cell)) is step.dispatch(object):
+                raise NotOfferedError(
+                    f"nobody has said what {type(cell).__name__} computes: register its step in rntk.engine.reference"
+                )
+
+    def prepare_way(self, plan: Plan, batch: SequenceBatch, needs: None) -> ReferenceWay:
+        return ReferenceWay(batch)
+
+    def compare_ways(self, plan: Plan, a: ReferenceWay, b: ReferenceWay | None) -> Values:  # type: ignore[override]
+        network, symmetric, right = plan.network, b is None, a if b is None else b
+        rows, columns = (way.places(network, len(way.batch) - 1).stop for way in (a, right))
+        table = np.empty((2 + len(plan.directions), rows, columns), plan.dtype)
+
+        def fill(i: int) -> float:
+            for j in range(i if symmetric else 0, len(right.batch)):
+                down, across = a.places(network, i), right.places(network, j)
+                values = self._pair(plan, a, right, i, j, same=symmetric and i == j)
+                table[:, down, across] = values
+                if symmetric:
+                    table[:, across, down] = np.swapaxes(values, 1, 2)
+            a.forget_moved()
+            right.forget_moved()
+            return float(a.batch.lengths[i])
+
+        with plan.run.bar(plan.title, float(a.batch.lengths.sum())) as advance:
+            plan.run.each(fill, list(range(len(a.batch))), advance)
+        found = dict(zip(Kernels._fields, table, strict=False))
+        nngp, ntk = (found[kind] if kind in plan.kinds else None for kind in Kernels._fields)
+        return Values(nngp, ntk, np.moveaxis(table[2:], 0, 2))
+
+    def _pair(self, plan: Plan, a: ReferenceWay, b: ReferenceWay, i: int, j: int, *, same: bool) -> NDArray[np.float64]:
         """(2 + P, rows, columns): both kernels, and the derivatives of one of them."""
-        rows, columns = (
-            slice(int(offsets[k]), int(offsets[k + 1]))
-            for offsets, k in ((self._row_offsets, i), (self._column_offsets, j))
-        )
-        shape = (-1, rows.stop - rows.start, columns.stop - columns.start)
+        network = plan.network
+
+        def kernels(direction: Direction | None, k: int) -> list[Entry]:
+            weights = Weights.of(network, a.batch.n_channels, direction, k * step_along(network))
+            x = a.walk(network, i, direction, k)
+            y = x if same else b.walk(network, j, direction, k)  # equal numbers in two batches are two sequences
+            lengths = (len(a.batch[i]), len(b.batch[j]))
+            return read_out(network, pair(network, weights, x, y, same=same), lengths)
 
         def compute() -> list[tuple[Any, Any]]:
-            here = self._kernels(i, j, None, 0)
+            here = kernels(None, 0)
             found = [(each.kernels[kind], each.most[kind]) for kind in (0, 1) for each in here]
-            kind = Kernels._fields.index(self.gradient_of)
-            for direction in self.directions:
-                moved = [[each.kernels[kind] for each in self._kernels(i, j, direction, k)] for k in AWAY]
+            kind = Kernels._fields.index(network.kind)
+            for direction in plan.directions:
+                moved = [[each.kernels[kind] for each in kernels(direction, k)] for k in AWAY]
                 for each, values in zip(here, zip(*moved, strict=True), strict=True):
-                    sixth, fourth = (dot(order, values) / (60 * self._step()) for order in (SIXTH_ORDER, FOURTH_ORDER))
-                    found.append((sixth + ball(0, (sixth - fourth).abs_upper()), each.most[kind]))
+                    found.append((derivative(values, step_along(network)), each.most[kind]))
             return found
 
-        values = self.architecture.activation.settled(compute)
+        values = network.activation.settled(compute)
+        down, across = a.places(network, i), b.places(network, j)
         with balls.precision(balls.BITS[0]):
-            scales = [a * b for a in self._scales(0, rows) for b in self._scales(1, columns)]
+            scales = [x * y for x in a.scales(down) for y in b.scales(across)]
             scaled = [balls.to_float(value * scales[k % len(scales)]) for k, value in enumerate(values)]
-        return np.array(scaled).reshape(shape)
+        return np.array(scaled).reshape(-1, down.stop - down.start, across.stop - across.start)
 
-    def _kernels(self, i: int, j: int, direction: Direction | None, k: int) -> list[Entry]:
-        """Sequence i with sequence j, in the network k steps along `direction`."""
-        weights = Weights.of(self.architecture, self.X.n_channels, direction, k * self._step())
-        walks = []
-        for batch, at in ((self.X, i), (self.Y, j)):
-            key = (balls.bits(), batch is self.X, at, k, direction)
-            walk = self._walks.get(key)
-            if walk is None:
-                walk = self._walks[key] = Walk.along(self.architecture, weights, batch[at])
-            walks.append(walk)
-        same = self.symmetric and i == j  # equal numbers in two batches are two sequences
-        return read_out(self.architecture, pair(self.architecture, weights, *walks, same=same))
+    def input_slopes(self, plan: Plan, batch: SequenceBatch, left: Index, right: Index) -> InputSlopes:
+        pairs = [self._input_slopes(plan, batch[i], batch[j]) for i, j in zip(left, right, strict=True)]
+        value, gradient = zip(*pairs, strict=True)
+        offsets = np.concatenate([[0], np.cumsum([len(each) for each in gradient])])
+        return InputSlopes(np.array(value), np.concatenate(gradient), offsets)
 
-    def _step(self) -> Any:
-        return ball(2) ** -(EXPANDED_STEP if self.architecture.activation.accuracy else balls.bits() // 4)
+    def _input_slopes(self, plan: Plan, x: NDArray[Any], y: NDArray[Any]) -> tuple[float, NDArray[np.float64]]:
+        """The kernel of two different sequences, and its derivatives by differences; both directions, normalised."""
+        network, kind = plan.network, Kernels._fields.index(plan.network.kind)
+        size = float(np.abs(x).max()) or 1.0
 
-    def _scales(self, side: int, places: slice) -> list[Any]:
-        """What each of some rows, or columns, of the Gram matrix is multiplied by."""
-        scale = self._normalizers[side]
-        if scale is None:
-            return [ball(1)] * (places.stop - places.start)
-        return [
-            ball(float(mantissa)) * ball(2) ** int(exponent)
-            for mantissa, exponent in zip(scale.mantissa[places], scale.exponent[places], strict=True)
-        ]
+        def compare(a: list[list[Any]], b: list[list[Any]], same: bool) -> Any:
+            total = ball(0)
+            for one, other in ((a, b), (a[::-1], b[::-1]))[: 1 + network.bidirectional]:
+                weights = Weights.of(network, len(a[0]), None, 0)
+                walks = [Walk.along(network, weights, each) for each in (one, other)]
+                entries = pair(network, weights, walks[0], walks[0] if same else walks[1], same=same)
+                total += read_out(network, entries, (len(a), len(b)))[0].kernels[kind]
+            return total
+
+        def compute() -> list[tuple[Any, Any]]:
+            one, other, far = in_balls(x), in_balls(y), size * step_along(network)
+            second = compare(other, other, True)
+
+            def kernel(a: list[list[Any]]) -> Any:
+                K = compare(a, other, False)
+                return K / (compare(a, a, True) * second).sqrt() if network.normalize else K
+
+            most = ball(1) if network.normalize else (compare(one, one, True) * second).sqrt()
+            found = [(kernel(one), most)]
+            for t, c in np.ndindex(x.shape):
+                moved = []
+                for k in AWAY:
+                    a = [list(each) for each in one]
+                    a[t][c] += k * far
+                    moved.append(kernel(a))
+                found.append((derivative(moved, far), most / size))
+            return found
+
+        value, *slopes = (balls.to_float(each) for each in network.activation.settled(compute))
+        return value, np.array(slopes).reshape(x.shape)
+
+    def own_kernels(self, plan: Plan, batch: SequenceBatch) -> tuple[Scale, Scale]:
+        network = plan.network
+        found: list[list[tuple[float, int]]] = [[], []]
+        for x in batch:
+
+            def compute(x: NDArray[Any] = x) -> list[tuple[Any, Any]]:
+                weights = Weights.of(network, batch.n_channels, None, 0)
+                walk = Walk.along(network, weights, in_balls(x))
+                own = walk.own if network.readout.per_step else walk.own[-1:]
+                if network.readout.averages:
+                    entries = pair(network, weights, walk, walk, same=True)
+                    own = [read_out(network, entries, (len(x), len(x)))[0].kernels]
+                return [(each[kind], each[kind]) for kind in (0, 1) for each in own]
+
+            parts = [balls.to_parts(value) for value in network.activation.settled(compute)]
+            found[0] += parts[: len(parts) // 2]
+            found[1] += parts[len(parts) // 2 :]
+        return tuple(  # type: ignore[return-value]
+            Scale(np.array([m for m, _ in each]), np.array([e for _, e in each], dtype=np.int64)) for each in found
+        )
 
 
-def self_kernels(
-    architecture: Architecture, batch: SequenceBatch, dtype: np.dtype[Any], threads: int = 1
-) -> tuple[Scale, Scale]:
-    """(nngp, ntk) on the diagonal of the Gram matrix."""
-    found: list[list[tuple[float, int]]] = [[], []]
-    for x in batch:
-
-        def compute(x: NDArray[Any] = x) -> list[tuple[Any, Any]]:
-            weights = Weights.of(architecture, batch.n_channels, None, 0)
-            walk = Walk.along(architecture, weights, x)
-            own = walk.own if architecture.readout == "sequence" else walk.own[-1:]
-            if architecture.readout == "mean":
-                own = [read_out(architecture, pair(architecture, weights, walk, walk, same=True))[0].kernels]
-            return [(each[kind], each[kind]) for kind in (0, 1) for each in own]
-
-        parts = [balls.to_parts(value) for value in architecture.activation.settled(compute)]
-        found[0] += parts[: len(parts) // 2]
-        found[1] += parts[len(parts) // 2 :]
-    return tuple(  # type: ignore[return-value]
-        Scale(np.array([m for m, _ in each]), np.array([e for _, e in each], dtype=np.int64)) for each in found
-    )
+def derivative(values: Any, step: Any) -> Any:
+    """From values at the distances `AWAY` times `step`, with what two orders don't agree on as its doubt."""
+    sixth, fourth = (dot(order, values) / (60 * step) for order in (SIXTH_ORDER, FOURTH_ORDER))
+    return sixth + ball(0, (sixth - fourth).abs_upper())

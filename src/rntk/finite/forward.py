@@ -67,7 +67,7 @@ def run(
             below = _recur(activation, scale.w, W, architecture.tied, start, drive, alive)
         initial.append(start)
         states.append(below)
-    pooled = _pool(architecture.readout, below, reading, alive)
+    pooled = _pool(architecture.readout.name, below, reading, alive)
     outputs = readout_scale(architecture, width) * _matmul(pooled, weights["V"].T)
     return Run(outputs, pooled, tuple(initial), tuple(states))
 

@@ -123,7 +123,7 @@ class _Layout(NamedTuple):
         lengths, count, d = part.lengths, len(part), net.outputs
         sequence = np.repeat(np.arange(count), lengths)
         time = np.arange(len(sequence)) - part.offsets[sequence]
-        if net.architecture.readout == "sequence":
+        if net.architecture.readout.per_step:
             # An output at one step: in a block of whole sequences each has its own number of them.
             positions, kept = time, slice(block.start, block.stop) if count == 1 else slice(None)
             owner, position = sequence[kept], time[kept]

@@ -136,12 +136,12 @@ def _add(total: Array, part: Array, rows: slice, columns: slice, d: int, *, mirr
 
 
 def _count_outputs(net: Network, batch: SequenceBatch) -> int:
-    return len(batch.values) if net.architecture.readout == "sequence" else len(batch)
+    return len(batch.values) if net.architecture.readout.per_step else len(batch)
 
 
 def _rows(net: Network, batch: SequenceBatch, block: Block) -> slice:
     """The outputs of a block among those of the batch."""
-    if net.architecture.readout != "sequence":
+    if not net.architecture.readout.per_step:
         return slice(block.first, block.last)
     if block.last - block.first > 1:
         return slice(int(batch.offsets[block.first]), int(batch.offsets[block.last]))
@@ -152,7 +152,7 @@ def _rows(net: Network, batch: SequenceBatch, block: Block) -> slice:
 def _blocks(net: Network, batch: SequenceBatch, itemsize: int, memory: int) -> list[Block]:
     """As many whole sequences as fit; for the sequence readout one may be too long, and is cut by position."""
     lengths = batch.lengths.tolist()
-    every_step = net.architecture.readout == "sequence"
+    every_step = net.architecture.readout.per_step
 
     def cost(count: int, longest: int, positions: int) -> int:
         return count * longest * positions * net.outputs * net.width * net.architecture.depth * itemsize

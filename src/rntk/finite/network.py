@@ -198,9 +198,9 @@ def network(
         )
     for name, size in (("width", width), ("outputs", outputs)):
         check_count(name, size)
-    architecture = kernel._architecture()
+    architecture = kernel.network()
     if activation is None:
         function = jax_function(architecture.activation)
     else:
         function = check_twin(architecture.activation, activation)
-    return Network(architecture, int(width), int(outputs), kernel._reads_both_ways, function, kernel._read)
+    return Network(architecture, int(width), int(outputs), architecture.bidirectional, function, kernel.read_batch)

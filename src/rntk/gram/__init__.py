@@ -10,7 +10,6 @@ A matrix beyond memory: `layout` (how it is cut), `work` (how a tile is computed
 and `stores` (where tiles are kept), `matrix` (how it is used), `run` and `cluster` (who computes).
 """
 
-from ..engine.assemble import Grams, run_tiles
 from .cluster import as_dask
 from .errors import ClusterError, DamagedTileError, GramStoreError, StoreFullError
 from .matrix import GramMatrix, open
@@ -21,11 +20,9 @@ __all__ = [
     "DamagedTileError",
     "GramMatrix",
     "GramStoreError",
-    "Grams",
     "StoreFullError",
     "as_dask",
     "compute",
     "open",
-    "run_tiles",
     "stream",
 ]

@@ -2,9 +2,10 @@
 
 Plain values are what JSON has: null, true, numbers, words, lists. Everything else is an object with one entry that says
 what it is: ``{"tuple": […]}``, ``{"float": "inf"}``, ``{"scalar": ["int64", 2]}``, ``{"array": ["int8", [2], […]]}``,
-``{"dict": [[key, value], …]}``, ``{"activation": "tanh"}``, ``{"kernel": ["RBF", {"length_scale": 1.0, …}]}``. A sum is
-a kernel whose parameters are kernels. Floats survive exactly: Python writes the shortest digits that read back as the
-same double. Code can't be written down, so a function has no description, neither as a kernel nor as an activation.
+``{"dict": [[key, value], …]}``, ``{"activation": "tanh"}``, ``{"readout": "mean"}``,
+``{"kernel": ["RBF", {"length_scale": 1.0, …}]}``. A sum is a kernel whose parameters are kernels. Floats survive
+exactly: Python writes the shortest digits that read back as the same double. Code can't be written down, so a function
+has no description, neither as a kernel nor as an activation.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from ..activations import NAMED, Activation, HermiteActivation, Homogeneous, as_activation
-from ..engine import choose_engine
-from ..errors import check_count
+from ..engine import ENGINES
+from ..errors import check_choice, check_count, check_dtype
+from ..network import READOUTS, Readout, as_readout
 from ..runtime import count_threads
 from .feedforward import NTK
 from .network import NetworkKernel
@@ -156,6 +158,8 @@ class PlainForm:
             return np.dtype(value).name
         if isinstance(value, Activation) and (known := _name_of(value)) is not None:
             return {"activation": known}
+        if isinstance(value, Readout) and READOUTS.get(value.name) == value:
+            return {"readout": value.name}
         if isinstance(value, Kernel):
             return {"kernel": [_class_name(value), self._encode_parameters(value, name)]}
         if callable(value):
@@ -201,6 +205,8 @@ class PlainForm:
                     return self.decode_array(content, name)
                 case {"activation": str(word)}:
                     return as_activation(word)
+                case {"readout": str(word)}:
+                    return as_readout(word)
                 case {"kernel": [str(word), dict(given)]} if word in KERNELS:
                     parameters = {key: self.decode(each, f"{name}.{key}") for key, each in given.items()}
                     return _checked(KERNELS[word](**parameters))
@@ -239,10 +245,12 @@ def _name_of(activation: Activation) -> str | None:
 
 
 def _is_known_code(kernel: Kernel) -> bool:
-    """Whether the name of a kernel, and of its activation, means the same code in every process."""
+    """Whether the names of a kernel, its activation, readout and cells mean the same code in every process."""
     code: list[Any] = [type(kernel)]
     if isinstance(kernel, NetworkKernel):
-        activation = as_activation(kernel.get_params()["activation"])
+        network = kernel.network()
+        activation = network.activation
+        code += [type(network.readout), *map(type, network.cells)]
         code += [activation.exact if isinstance(activation, HermiteActivation) else type(activation)]
     return all(str(getattr(each, "__module__", "")).partition(".")[0] in ("rntk", "sklearn") for each in code)
 
@@ -252,7 +260,8 @@ def _checked(kernel: Any) -> Any:
     if isinstance(kernel, NetworkKernel):
         if check_count("depth", kernel.get_params()["depth"]) > MOST_LAYERS:
             raise ValueError(f"a network of more than {MOST_LAYERS} layers")
-        kernel._architecture(), kernel._dtype(), choose_engine(kernel.engine), count_threads(kernel.n_jobs)
+        kernel.network(), check_dtype(kernel.dtype), count_threads(kernel.n_jobs)
+        check_choice("engine", kernel.engine, ENGINES)
     elif isinstance(kernel, KernelOperator | Exponentiation):
         parts = kernel.get_params(deep=False)
         if not all(isinstance(each, float | int if name == "exponent" else Kernel) for name, each in parts.items()):

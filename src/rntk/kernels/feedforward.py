@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..activations import Activation, as_activation
-from ..errors import SequenceError, check_count
-from ..network import Architecture, Direction, per_layer
+from ..errors import SequenceError, check_choice, check_count
+from ..network import Direction, Elman, Kind, Network, per_layer, stack_of
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel, hyperparameter
 from .recurrent import Bounds, Sigma
@@ -26,7 +26,7 @@ class NTK(NetworkKernel):
     sigma_w, sigma_b : standard deviations of weights and biases; one number, or one per layer.
     sigma_v : standard deviation of the output weights.
     depth : number of hidden layers.
-    normalize, dtype, engine, n_jobs, progress : as for `RNTK`.
+    normalize, kind, dtype, engine, n_jobs, progress : as for `RNTK`.
 
     Notes
     -----
@@ -51,6 +51,7 @@ class NTK(NetworkKernel):
         sigma_v: float = 1.0,
         depth: int = 1,
         normalize: bool = False,
+        kind: str = "ntk",
         dtype: Any = "float64",
         engine: str = "auto",
         n_jobs: int | None = None,
@@ -65,6 +66,7 @@ class NTK(NetworkKernel):
         self.sigma_v = sigma_v
         self.depth = depth
         self.normalize = normalize
+        self.kind = kind
         self.dtype = dtype
         self.engine = engine
         self.n_jobs = n_jobs
@@ -77,23 +79,24 @@ class NTK(NetworkKernel):
     hyperparameter_sigma_b = hyperparameter("sigma_b")
     hyperparameter_sigma_v = hyperparameter("sigma_v")
 
-    def _architecture(self) -> Architecture:
+    def network(self) -> Network:
         depth = check_count("depth", self.depth)
-        none = (0.0,) * depth
-        return Architecture(
-            activation=as_activation(self.activation),
-            sigma_w=none,
+        check_choice("kind", self.kind, ("ntk", "nngp"))
+        cells = stack_of(
+            Elman,
+            as_activation(self.activation),
+            sigma_w=(0.0,) * depth,
             sigma_u=per_layer("sigma_w", self.sigma_w, depth),
             sigma_b=per_layer("sigma_b", self.sigma_b, depth),
-            sigma_h=none,
-            sigma_v=per_layer("sigma_v", self.sigma_v, 1)[0],
         )
+        sigma_v = per_layer("sigma_v", self.sigma_v, 1)[0]
+        return Network(cells, sigma_v, normalize=bool(self.normalize), kind=cast(Kind, self.kind))
 
     def _direction(self, name: str, depth: int, layer: int | None) -> Direction:
         # The weights between layers are what a recurrent network calls its input weights.
         return Direction.along("sigma_u" if name == "sigma_w" else name, depth, layer)
 
-    def _read(self, X: Any, name: str) -> SequenceBatch:
+    def read_batch(self, X: Any, name: str = "X") -> SequenceBatch:
         batch = as_batch(X, name=name)
         if batch.n_channels != 1 or not batch.is_equal_length:
             shapes = "sequences of unequal length" if batch.n_channels == 1 else "sequences of vectors"

@@ -6,14 +6,16 @@ A kernel here is one of the library, one of scikit-learn, or a function of two s
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.gaussian_process.kernels import Exponentiation, Kernel, KernelOperator
+from sklearn.gaussian_process.kernels import Exponentiation, Kernel, KernelOperator, Product, Sum
 
+from ..engine import Engine, choose_engine
 from ..errors import SequenceError
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel
@@ -21,6 +23,148 @@ from .network import NetworkKernel
 Array = NDArray[Any]
 #: Bytes of kernel values held at once during prediction.
 BLOCK_BYTES = 1 << 26
+
+
+class Pairwise(ABC):
+    """Any kernel in three verbs: prepare sequences once, compare them as often as needed, ask for the diagonal.
+
+    `of` makes one. Learners, Gram matrices and dynamics hold what `prepare` gives and never look inside.
+
+    Attributes
+    ----------
+    kernel : object
+        The kernel.
+    dtype : dtype
+        What its values come in.
+    per_step : bool
+        Whether a Gram matrix has a row per step instead of one per sequence.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+        self.dtype = np.dtype(
+            np.float32 if "float32" in map(str, map(np.dtype, settings_of(kernel, "dtype"))) else float
+        )
+        self.per_step = "sequence" in settings_of(kernel, "readout")
+
+    def plan(self, *batches: SequenceBatch) -> None:  # noqa: B027
+        """Learn what must be the same for all sequences that will be compared, such as the terms of an expansion."""
+
+    @abstractmethod
+    def prepare(self, batch: SequenceBatch) -> Any:
+        """All that belongs to each sequence alone; opaque."""
+
+    @abstractmethod
+    def pairs(self, a: Any, b: Any = None) -> Array:
+        """Gram matrix of what was prepared; without `b` of `a` with itself, where noise is added to the diagonal."""
+
+    @abstractmethod
+    def diagonal(self, a: Any) -> Array:
+        """The diagonal of `pairs(a)`."""
+
+    def gram(self, X: SequenceBatch, Y: SequenceBatch | None = None) -> Array:
+        """Gram matrix of batches, where nobody keeps what was prepared."""
+        self.plan(X) if Y is None else self.plan(X, Y)
+        return self.pairs(self.prepare(X), None if Y is None else self.prepare(Y))
+
+
+def of(kernel: Any) -> Pairwise:
+    """A kernel of the library or of scikit-learn, a sum, product or power of them, or a function, as `Pairwise`."""
+    if isinstance(kernel, (KernelOperator, Exponentiation)):
+        return _Combined(kernel)
+    return _Network(kernel) if isinstance(kernel, NetworkKernel) else _Plain(kernel)
+
+
+class _Network(Pairwise):
+    """Kernels of this library: sides of an engine."""
+
+    kernel: NetworkKernel
+
+    def __init__(self, kernel: NetworkKernel) -> None:
+        super().__init__(kernel)
+        self._plan = kernel.plan()
+        self._needs: Any = None
+        self._engine: Engine | None = None
+
+    def read(self, X: Any, name: str = "X") -> Any:
+        self._engine, (batch,) = self.kernel.read(X)
+        return batch
+
+    def plan(self, *batches: Any) -> None:
+        self._needs = self.engine.needs(self._plan, *map(self._suited, batches))
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            self._engine = choose_engine(self.kernel.engine, self._plan.network)[0]
+        return self._engine
+
+    def _suited(self, batch: Any) -> Any:
+        return self.kernel.read_batch(suited(self.kernel, batch)) if isinstance(batch, SequenceBatch) else batch
+
+    def prepare(self, batch: Any) -> Any:
+        return self.engine.prepare(self._plan, self._suited(batch), self._needs)
+
+    def pairs(self, a: Any, b: Any = None) -> Any:
+        return getattr(self.engine.pairs(a, b), self._plan.network.kind)
+
+    def diagonal(self, a: Any) -> Any:
+        return self.engine.diagonal(self._plan, a.batch)
+
+
+class _Plain(Pairwise):
+    """Kernels without anything to prepare: the data in the form that they take."""
+
+    def prepare(self, batch: SequenceBatch) -> Any:
+        return suited(self.kernel, batch), len(batch)
+
+    def pairs(self, a: Any, b: Any = None) -> Array:
+        (left, n), (right, m) = a, a if b is None else b
+        # Without a second argument a kernel object may add noise to the diagonal; a function gets the same data twice.
+        alone = b is None and isinstance(self.kernel, Kernel)
+        K = np.asarray(self.kernel(left) if alone else self.kernel(left, right))
+        if not self.per_step and K.shape != (n, m):
+            raise ValueError(f"the kernel returned a matrix of shape {K.shape} where {(n, m)} was expected")
+        if not np.isfinite(K).all():
+            raise ValueError("the kernel returned values that are not finite numbers")
+        return K
+
+    def diagonal(self, a: Any) -> Array:
+        data, n = a
+        if isinstance(self.kernel, Kernel):
+            return np.asarray(self.kernel.diag(data))
+        return np.array([self.kernel(data[i : i + 1], data[i : i + 1])[0, 0] for i in range(n)])
+
+
+class _Combined(Pairwise):
+    """A sum, product or power: its parts prepared apart."""
+
+    def __init__(self, kernel: Any) -> None:
+        super().__init__(kernel)
+        power = isinstance(kernel, Exponentiation)
+        self.parts = [of(each) for each in ((kernel.kernel,) if power else (kernel.k1, kernel.k2))]
+
+    def plan(self, *batches: SequenceBatch) -> None:
+        for part in self.parts:
+            part.plan(*batches)
+
+    def prepare(self, batch: SequenceBatch) -> Any:
+        suited(self.kernel, batch)  # refuses what its parts can't read together
+        return [part.prepare(batch) for part in self.parts]
+
+    def pairs(self, a: Any, b: Any = None) -> Array:
+        others = [None] * len(self.parts) if b is None else b
+        return self._combine([part.pairs(x, y) for part, x, y in zip(self.parts, a, others, strict=True)])
+
+    def diagonal(self, a: Any) -> Array:
+        return self._combine([part.diagonal(x) for part, x in zip(self.parts, a, strict=True)])
+
+    def _combine(self, values: list[Array]) -> Array:
+        if isinstance(self.kernel, Exponentiation):
+            return np.asarray(values[0] ** self.kernel.exponent)
+        if not isinstance(self.kernel, (Sum, Product)):
+            raise ValueError(f"{type(self.kernel).__name__} is no sum, product or power of kernels")
+        return np.asarray(values[0] + values[1] if isinstance(self.kernel, Sum) else values[0] * values[1])
 
 
 def evaluate(kernel: Any, X: SequenceBatch, Y: SequenceBatch | None = None, kind: str = "ntk") -> Any:

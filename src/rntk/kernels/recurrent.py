@@ -6,8 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..activations import Activation, as_activation
-from ..errors import check_count
-from ..network import Architecture, Parameterization, Readout, per_layer
+from ..errors import check_choice, check_count
+from ..network import (
+    LAYER_SIGMAS,
+    Elman,
+    Kind,
+    Network,
+    Parameterization,
+    Readout,
+    as_readout,
+    per_layer,
+    stack_of,
+)
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel, hyperparameter
 
@@ -22,25 +32,47 @@ class RNTK(NetworkKernel):
 
     Parameters
     ----------
-    activation : "relu", "erf", "identity", "abs", "sin", "leaky_relu(a)" in closed form; "tanh", "gelu", "sigmoid" or
-        any function of NumPy arrays by an expansion whose error is estimated.
-    sigma_w, sigma_u, sigma_b, sigma_h : standard deviations of the recurrent weights, input weights, biases and
-        initial state; one number, or one per layer. ReLU neither forgets nor explodes at sigma_w = √2.
-    sigma_v : standard deviation of the readout weights.
-    depth : number of stacked layers.
-    readout : "last" step; "mean" over all steps (exact average pooling); "sequence", an output at every step, for
-        which the Gram matrix has one row per step of every sequence.
-    bidirectional : add an independent network that reads backwards.
-    tied : False gives every step its own weights (counted from the start of a sequence).
-    parameterization : "ntk", or "standard" for raw weights trained without the factors in front of them.
-    normalize : divide by √(Θ(x,x) Θ(x',x')). Scales are kept apart, so this is finite however long the sequence.
-    dtype : "float64" or "float32". The ReLU family computes in this precision. Other activations lose too many digits
-        in single precision on long sequences: they compute in double and round the result.
-    engine : "auto", "fused", "reference" or "array". "auto" is fused for all the CPU can read; tensors on another
-        device are computed there by "array", and the result stays there.
-    n_jobs : threads; None is all cores.
-    progress : None shows a bar on a terminal after two seconds; True always; False never.
-    sigma_w_bounds, … : bounds for hyperparameter optimisation, or "fixed". A sigma of zero is always fixed.
+    activation : str, Activation or callable
+        "relu", "erf", "identity", "abs", "sin", "gelu", "leaky_relu(a)" in closed form; "tanh", "sigmoid" or any
+        function of NumPy arrays by an expansion whose error is estimated.
+    sigma_w : float or sequence of float
+        Standard deviation of the recurrent weights; one number, or one per layer, as the next three. ReLU neither
+        forgets nor explodes at √2.
+    sigma_u : float or sequence of float
+        Of the input weights.
+    sigma_b : float or sequence of float
+        Of the biases.
+    sigma_h : float or sequence of float
+        Of the initial state.
+    sigma_v : float
+        Of the readout weights.
+    depth : int
+        Number of stacked layers.
+    readout : {"last", "mean", "sequence"} or Readout
+        "last" step; "mean" over all steps (exact average pooling); "sequence", an output at every step, for which the
+        Gram matrix has one row per step of every sequence.
+    bidirectional : bool
+        Add an independent network that reads backwards.
+    tied : bool
+        False gives every step its own weights (counted from the start of a sequence).
+    parameterization : {"ntk", "standard"}
+        "standard" is for raw weights trained without the factors in front of them.
+    normalize : bool
+        Divide by √(Θ(x,x) Θ(x',x')). Scales are kept apart, so this is finite however long the sequence.
+    kind : {"ntk", "nngp"}
+        The tangent kernel Θ of training by gradient descent, or the kernel 𝒦 of the untrained network's outputs.
+    dtype : {"float64", "float32"}
+        The ReLU family computes in this precision. Other activations lose too many digits in single precision on long
+        sequences: they compute in double and round the result.
+    engine : {"auto", "fused", "reference", "array"}
+        "auto" is fused for all the CPU can read; tensors on another device are computed there by "array", and the
+        result stays there.
+    n_jobs : int or None
+        Threads; None is all cores.
+    progress : bool or None
+        None shows a bar on a terminal after two seconds; True always; False never.
+    sigma_w_bounds, sigma_u_bounds, sigma_b_bounds, sigma_h_bounds, sigma_v_bounds : (float, float) or "fixed"
+        Bounds for hyperparameter optimisation. A sigma of zero is always fixed.
 
     Notes
     -----
@@ -67,11 +99,12 @@ class RNTK(NetworkKernel):
         sigma_h: Sigma = 0.0,
         sigma_v: float = 1.0,
         depth: int = 1,
-        readout: str = "last",
+        readout: str | Readout = "last",
         bidirectional: bool = False,
         tied: bool = True,
         parameterization: str = "ntk",
         normalize: bool = False,
+        kind: str = "ntk",
         dtype: Any = "float64",
         engine: str = "auto",
         n_jobs: int | None = None,
@@ -94,6 +127,7 @@ class RNTK(NetworkKernel):
         self.tied = tied
         self.parameterization = parameterization
         self.normalize = normalize
+        self.kind = kind
         self.dtype = dtype
         self.engine = engine
         self.n_jobs = n_jobs
@@ -110,31 +144,24 @@ class RNTK(NetworkKernel):
     hyperparameter_sigma_h = hyperparameter("sigma_h")
     hyperparameter_sigma_v = hyperparameter("sigma_v")
 
-    def _architecture(self) -> Architecture:
+    def network(self) -> Network:
         depth = check_count("depth", self.depth)
-        if self.readout not in ("last", "mean", "sequence"):
-            raise ValueError(f'readout must be "last", "mean" or "sequence", not {self.readout!r}')
-        if self.parameterization not in ("ntk", "standard"):
-            raise ValueError(f'parameterization must be "ntk" or "standard", not {self.parameterization!r}')
-        sigma_u = per_layer("sigma_u", self.sigma_u, depth)
-        if self.parameterization == "standard" and min(sigma_u) == 0:
+        sigmas = {name: per_layer(name, getattr(self, name), depth) for name in LAYER_SIGMAS}
+        check_choice("parameterization", self.parameterization, ("ntk", "standard"))
+        check_choice("kind", self.kind, ("ntk", "nngp"))
+        if self.parameterization == "standard" and min(sigmas["sigma_u"]) == 0:
             # Weights that start at zero are trained all the same here, but a network without variance has no limit.
             raise ValueError('sigma_u must be positive for parameterization="standard"')
-        return Architecture(
-            activation=as_activation(self.activation),
-            sigma_w=per_layer("sigma_w", self.sigma_w, depth),
-            sigma_u=sigma_u,
-            sigma_b=per_layer("sigma_b", self.sigma_b, depth),
-            sigma_h=per_layer("sigma_h", self.sigma_h, depth),
-            sigma_v=per_layer("sigma_v", self.sigma_v, 1)[0],
-            readout=cast(Readout, self.readout),
-            tied=bool(self.tied),
-            parameterization=cast(Parameterization, self.parameterization),
+        return Network(
+            stack_of(Elman, as_activation(self.activation), **sigmas),
+            per_layer("sigma_v", self.sigma_v, 1)[0],
+            as_readout(self.readout),
+            bool(self.tied),
+            cast(Parameterization, self.parameterization),
+            bool(self.bidirectional),
+            bool(self.normalize),
+            cast(Kind, self.kind),
         )
 
-    def _read(self, X: Any, name: str) -> SequenceBatch:
+    def read_batch(self, X: Any, name: str = "X") -> SequenceBatch:
         return as_batch(X, name=name)
-
-    @property
-    def _reads_both_ways(self) -> bool:
-        return bool(self.bidirectional)

@@ -100,7 +100,7 @@ def memory_profile(model: Any, lags: int | None = None) -> MemoryProfile:
         start = np.sqrt(model.n_x * model.n_y * nu_c * nu_f * nu_w ** np.arange(count))
         return MemoryProfile(scale_factors(count, nu_w, nu_f, nu_c), taps, start)
     if isinstance(model, RNTK):
-        network = model._architecture()
+        network = model.network()
         plain = network.depth == 1 and network.sigma_b[0] == 0 and network.sigma_h[0] == 0
         if network.activation.name != "identity" or network.parameterization != "standard" or not plain:
             raise ValueError(

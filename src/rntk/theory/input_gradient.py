@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine import choose_engine
+from ..engine.sides import check_channels_agree
+from ..engine.slopes import join
 from ..errors import KernelOverflowError
 from ..kernels import NetworkKernel
-from .pairs import PairGradients, join, require_number_per_pair
+from ..runtime import Execution
+from .sensitivity import require_number_per_pair
 
 Array = NDArray[np.float64]
 
@@ -36,11 +41,11 @@ def input_gradient(kernel: NetworkKernel, x: Any, y: Any) -> Array:
     array([9., 8.])
     """
     require_number_per_pair(kernel, "input_gradient")
-    first, second = kernel._read([x], "x"), kernel._read([y], "y")
-    if first.n_channels != second.n_channels:
-        raise ValueError(f"x has {first.n_channels} channels and y has {second.n_channels}; they must agree")
-    pairs = PairGradients(kernel, join(first, second))
-    gradient = pairs(np.array([0]), np.array([1])).gradient
+    first, second = kernel.read_batch([x], "x"), kernel.read_batch([y], "y")
+    check_channels_agree([first, second], ["x", "y"])
+    plan = replace(kernel.plan(), run=Execution(n_jobs=1))
+    engine = choose_engine(kernel.engine, plan.network)[0]
+    gradient = engine.input_slopes(plan, join(first, second), np.array([0]), np.array([1])).gradient
     if not np.isfinite(gradient).all():
         raise KernelOverflowError(
             f"the gradient overflows for a sequence of length {first.max_length}; take a smaller sigma_w", 0

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.contract import InputSlopes
+from ..engine.sides import check_channels_agree
+from ..engine.slopes import Index, in_groups, join
 from ..errors import KernelOverflowError, check_count
 from ..kernels import NetworkKernel
 from ..plot import COLOURS, axes_or_new
-from ..runtime import count_threads, progress_bar
+from ..runtime import Execution
 from ..sequences import SequenceBatch
-from .pairs import Gradients, Index, in_groups, join, require_number_per_pair
 
 Array = NDArray[np.float64]
 
@@ -163,10 +165,16 @@ def sensitivity(
     batch, left, right = choose_pairs(kernel, X, Y, pairs, seed, "sensitivity")
     n = len(batch) // 2
 
-    def name(i: int) -> str:
-        return f"sequence {i}" if Y is None else f"sequence {i} of X" if i < n else f"sequence {i - n} of Y"
+    def name(i: int) -> tuple[int, str]:
+        return (i, "") if Y is None else (i, "X") if i < n else (i - n, "Y")
 
     return curves(kernel, batch, left, right, n_jobs=n_jobs, progress=progress, keep_pairs=keep_pairs, name=name)
+
+
+def require_number_per_pair(kernel: NetworkKernel, name: str) -> None:
+    """Refuse a readout that gives a whole table per pair."""
+    if kernel.network().readout.per_step:
+        raise ValueError(f'{name} needs one number per pair: take readout="last" or "mean", not "sequence"')
 
 
 def choose_pairs(
@@ -179,15 +187,14 @@ def choose_pairs(
     if pairs is not None:
         check_count("pairs", pairs)
     rng = np.random.default_rng(seed)
-    first = kernel._read(X, "X")
+    first = kernel.read_batch(X, "X")
     n = len(first)
     if Y is None:
         if n < 2:
             raise ValueError(f"{name} compares sequences with one another: X needs two or more, or give Y as well")
         return join(first), *draw_pairs(n, int(pairs or PAIRS), rng)
-    second = kernel._read(Y, "Y")
-    if first.n_channels != second.n_channels:
-        raise ValueError(f"X has {first.n_channels} channels and Y has {second.n_channels}; they must agree")
+    second = kernel.read_batch(Y, "Y")
+    check_channels_agree([first, second], ["X", "Y"])
     if n != len(second):
         raise ValueError(
             f"row i of X is paired with row i of Y, but X has {n} sequences and Y has {len(second)}; give as many, or "
@@ -215,21 +222,22 @@ def curves(
     progress: bool | None = None,
     keep_pairs: bool = False,
     with_scale: bool = True,
-    name: Callable[[int], str] = lambda i: f"sequence {i}",
+    name: Callable[[int], tuple[int, str]] = lambda i: (i, ""),
 ) -> Sensitivity:
     """`sensitivity` of given pairs. Without scale only `normalised` has a meaning, and nothing can overflow in it."""
     longest = int(batch.lengths[left].max())
     kept = np.full((len(left), longest), np.nan) if keep_pairs else None
     parts: list[dict[int, _Part]] = []
     bad: list[int] = []
-    threads = count_threads(kernel.n_jobs if n_jobs is None else n_jobs)
+    run = Execution(kernel.n_jobs if n_jobs is None else n_jobs, kernel.progress if progress is None else progress)
+    plan = replace(kernel.plan(), run=run)
     total = float(batch.lengths[left].sum())
-    with progress_bar("sensitivity", total, kernel.progress if progress is None else progress) as advance:
-        for group in in_groups(kernel, batch, left, right, threads=threads, with_scale=with_scale, name=name):
+    with run.bar("sensitivity", total) as advance:
+        for group in in_groups(plan, batch, left, right, with_scale=with_scale, name=name):
             done: dict[int, _Part] = {}
             parts.append(done)
 
-            def consume(number: int, places: Index, found: Gradients, done: Any = done, group: Any = group) -> None:
+            def consume(number: int, places: Index, found: InputSlopes, done: Any = done, group: Any = group) -> None:
                 table, has = _table(found, longest)
                 if not np.isfinite(table).all():
                     at = np.flatnonzero(~np.isfinite(table).all(axis=1))
@@ -242,12 +250,15 @@ def curves(
             group.gradients.each(group.left, group.right, consume, advance)
     if bad:
         i, j = int(left[min(bad)]), int(right[min(bad)])
+        (at, side), (other, other_side) = name(i), name(j)
+        against = f"sequence {other}" + (f" of {other_side}" if other_side else "")
         raise KernelOverflowError(
-            f"the sensitivity of {name(i)} (length {batch.lengths[i]}) against {name(j)} (length {batch.lengths[j]}) "
-            "overflows float64: the kernel grows along the sequences. Take normalize=True, which keeps scales apart, "
-            f"or a smaller sigma_w (now {max(kernel._architecture().sigma_w):.4g}; ReLU is balanced at 1.4142), or "
-            "scale the inputs down",
-            sequence=i,
+            f"the sensitivity of {{sequence}} (length {batch.lengths[i]}) against {against} (length "
+            f"{batch.lengths[j]}) overflows float64: the kernel grows along the sequences. Take normalize=True, which "
+            f"keeps scales apart, or a smaller sigma_w (now {max(plan.network.sigma_w):.4g}; ReLU is balanced at "
+            "1.4142), or scale the inputs down",
+            sequence=at,
+            side=side,
         )
     # In the order of the tasks, whichever thread was first.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -292,7 +303,7 @@ class _Part:
         return _Part(count, mean, spread, np.asarray(loud), np.asarray(shape), sum(part.n_silent for part in parts))
 
 
-def _table(found: Gradients, longest: int) -> tuple[Array, NDArray[np.bool_]]:
+def _table(found: InputSlopes, longest: int) -> tuple[Array, NDArray[np.bool_]]:
     """s(t) of some pairs, (P, T) aligned at the last step, zero before the first; and where there is a step."""
     gradient, lengths = found.gradient, np.diff(found.offsets)
     norm = np.abs(gradient[:, 0]) if gradient.shape[1] == 1 else np.hypot.reduce(gradient, axis=1)

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from ..activations import Activation
+from ..engine.slopes import Index, join, marks_per_step
 from ..errors import ActivationError, HermiteAccuracyWarning, KernelOverflowError, check_count
 from ..kernels import RNTK
 from ..plot import COLOURS
 from ..runtime import progress_bar
 from ..sequences import SequenceBatch
-from .pairs import Index, join, marks_per_step, require_number_per_pair
-from .sensitivity import Sensitivity, curves, draw_pairs, misfit
+from .sensitivity import Sensitivity, curves, draw_pairs, misfit, require_number_per_pair
 
 Array = NDArray[np.float64]
 
@@ -143,9 +143,9 @@ def suggest(
     """
     start = RNTK(activation, **options)
     require_number_per_pair(start, "suggest")
-    batch = join(start._read(X, "X"))
+    batch = join(start.read_batch(X))
     free = [name for name in ("sigma_w", *SIMPLEST) if name not in options]
-    if start._architecture().activation.homogeneous and "sigma_u" in free:
+    if start.network().activation.homogeneous and "sigma_u" in free:
         free.remove("sigma_u")  # it only scales
     batch, left, right = _sample(start, batch, pairs, seed)
     target = _target(emphasis, batch)
@@ -180,7 +180,7 @@ def _sample(kernel: RNTK, batch: SequenceBatch, pairs: int, seed: int) -> tuple[
 
 def _expands(kernel: RNTK) -> bool:
     """Whether the activation is a series: a closed form keeps a few numbers per step."""
-    return marks_per_step(kernel._architecture()) > 16
+    return marks_per_step(kernel.network()) > 16
 
 
 def _target(emphasis: Any, batch: SequenceBatch) -> Array:
@@ -218,7 +218,7 @@ class _Search:
     @property
     def balance(self) -> float:
         """The σ_w at which small signals neither grow nor fade."""
-        activation = self.start._architecture().activation
+        activation = self.start.network().activation
         if activation.homogeneous:
             return float(np.sqrt(1 / activation.square(np.ones(1))[0]))
         slope = abs(float(activation.derivative(np.zeros(1))[0]))

@@ -1,6 +1,6 @@
 """The array engine: the recursion in functions of the array API standard, on whatever device the sequences lie.
 
-In go an `Architecture` and arrays of one library on one device; out come Gram matrices of the same library on the same
+In go a `Network` and arrays of one library on one device; out come Gram matrices of the same library on the same
 device. libraries (whose arrays are these, and where) → batch (checks, padding) → sides (unit vectors of each sequence)
 → recursion (pairs, with the closed forms of duals) → problem (blocks of pairs, assembled).
 
@@ -16,6 +16,6 @@ processor was at hand to try it on.
 
 from .batch import ArrayBatch, read_arrays
 from .libraries import foreign_arrays, is_elsewhere, place_of, to_host
-from .problem import ArrayProblem
+from .problem import ArrayEngine
 
-__all__ = ["ArrayBatch", "ArrayProblem", "foreign_arrays", "is_elsewhere", "place_of", "read_arrays", "to_host"]
+__all__ = ["ArrayBatch", "ArrayEngine", "foreign_arrays", "is_elsewhere", "place_of", "read_arrays", "to_host"]

@@ -6,7 +6,6 @@ in its words: it is shown zeros of the same shapes. What it says about values is
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,9 +15,8 @@ import numpy as np
 
 from ...errors import ProblemReport, SequenceError
 from ...sequences import SequenceBatch
+from ..contract import Reader
 from .libraries import Library, foreign_arrays, library_name, library_of, to_host
-
-Reader = Callable[[Any, str], SequenceBatch]
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,10 @@ class ArrayBatch:
     @cached_property
     def lengths(self) -> list[int]:
         return [int(length) for length in self.shape.lengths]
+
+    @property
+    def n_channels(self) -> int:
+        return self.shape.n_channels
 
     def part(self, places: slice) -> Any:
         """Consecutive sequences as kernels take them: one array where lengths are equal, else a list."""
@@ -78,15 +80,14 @@ class ArrayBatch:
         return xp.permute_dims(xp.reshape(xp.astype(block, dtype), (steps, count, channels)), (0, 2, 1))
 
 
-def read_arrays(read: Reader, X: Any, Y: Any = None) -> list[ArrayBatch]:
-    """`X` and, if there is one, `Y` as batches on their common device; `read` is how the kernel reads its data.
+def read_arrays(read: Reader, *given: tuple[str, Any]) -> list[ArrayBatch]:
+    """What is given, (name, data) each, as batches on their common device; `read` is how the kernel reads its data.
 
     Raises
     ------
     SequenceError : libraries or devices differ, a tensor holds integers, records gradients or isn't finite, or its
         shape holds no sequences.
     """
-    given = [("X", X)] if Y is None else [("X", X), ("Y", Y)]
     opened = [(name, *_open(read, data, name)) for name, data in given]
     library = library_of([(name, arrays) for name, arrays, _ in opened])
     return [ArrayBatch(library, _join(library, *each), each[2], each[0]) for each in opened]

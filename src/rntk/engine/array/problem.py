@@ -7,15 +7,18 @@ length. Blocks are put together by concatenation, because arrays of some librari
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...network import Architecture
-from .batch import ArrayBatch
+import numpy as np
+
+from ..contract import Engine, Plan, Reader, Values, refuse_overflow
+from ..sides import check_channels_agree, quietly
+from .batch import ArrayBatch, read_arrays
 from .duals import dual_of
-from .libraries import check_precision, is_elsewhere
-from .recursion import EVERY, Network, State, in_step, outputs, rows_of_tables
+from .libraries import Library, check_precision, is_elsewhere
+from .recursion import EVERY, Recursion, State, in_step, outputs, rows_of_tables
 from .sides import Side, make_side, power
 
 #: Working memory of a block. A device wants work for thousands of lanes at every call, a CPU wants to stay in cache.
@@ -52,93 +55,45 @@ class Panel:
     factors: list[Any]
 
 
-class ArrayProblem:
-    """Gram matrices of one or two batches, as arrays of their library on their device.
+class Work:
+    """How pairs of sequences of one library on one device are computed for a plan.
 
     Parameters
     ----------
-    architecture : the network.
-    X, Y : batches of one device; without `Y` the matrices are symmetric, and their diagonal holds the same-sequence
-        term of the initial state.
-    dtype : "float32" or "float64", of the result. The ReLU family computes in this precision, others in float64.
-    both_ways : add an independent network that reads backwards.
-    normalize : "nngp" or "ntk", the kernel by the roots of whose diagonal all is divided; None for none.
-    memory : working memory of a block in bytes; by default what suits the device.
+    plan : Plan
+        The ReLU family computes in its precision, others in float64.
+    library : Library
+    memory : int
+        Working memory of a block in bytes.
     """
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        X: ArrayBatch,
-        Y: ArrayBatch | None = None,
-        *,
-        dtype: str = "float64",
-        both_ways: bool = False,
-        normalize: str | None = None,
-        memory: int | None = None,
-    ) -> None:
-        if Y is not None and Y.shape.n_channels != X.shape.n_channels:
-            raise ValueError(f"X has {X.shape.n_channels} channels and Y has {Y.shape.n_channels}; they must agree")
-        library = X.library
-        homogeneous = architecture.activation.homogeneous
+    def __init__(self, plan: Plan, library: Library, memory: int) -> None:
+        network, dtype = plan.network, plan.dtype.name
+        homogeneous = network.activation.homogeneous
         precision = dtype if homogeneous else "float64"
-        dual = dual_of(architecture.activation, library.xp, precision)
-        check_precision(library, dtype, homogeneous, architecture.activation.name)
-        self.architecture, self.library, self.normalize = architecture, library, normalize
-        self.network = Network(architecture, dual, library, precision)
+        dual = dual_of(network.activation, library.xp, precision)
+        check_precision(library, dtype, homogeneous, network.activation.name)
+        self.network, self.library = network, library
+        self.recursion = Recursion(network, dual, library, precision)
         self.dtype = library.dtype(dtype)
-        self.X, self.Y, self.symmetric = X, X if Y is None else Y, Y is None
-        self._ways = (False, True)[: 1 + both_ways]
-        self._tables = architecture.readout != "last"
-        if memory is None:
-            memory = DEVICE_BYTES if is_elsewhere(X.values) else CACHE_BYTES
+        self._ways = (False, True)[: 1 + network.bidirectional]
+        self._tables = network.readout.every_step
         itemsize = 4 if precision == "float32" else 8
-        self._pairs = memory // (itemsize * (LIVE_ARRAYS + 3 * architecture.depth))
-        self._rows, self._columns = _cut(X, self._pairs, self._tables), _cut(self.Y, self._pairs, self._tables)
+        self._pairs = memory // (itemsize * (LIVE_ARRAYS + 3 * network.depth))
 
-    @property
-    def cost(self) -> float:
-        """Steps of all pairs, in the units that `grams` reports."""
-        return sum(self._block_cost(i, j) for i, j in self._blocks())
+    def panels(self, batch: ArrayBatch) -> list[Panel]:
+        """The batch in panels, the longest sequences first, so that two make a block of at most `pairs` pairs."""
+        return [self._panel(batch, chosen) for chosen in _cut(batch, self._pairs, self._tables)]
 
-    def _blocks(self) -> list[tuple[int, int]]:
-        return [(i, j) for i in range(len(self._rows)) for j in range(i if self.symmetric else 0, len(self._columns))]
+    def cost(self, rows: Panel, columns: Panel) -> float:
+        """Steps of all pairs of a block."""
+        steps = rows.sides[0].steps, columns.sides[0].steps
+        pairs = len(rows.chosen) * len(columns.chosen)
+        return float(pairs * (steps[0] * steps[1] if self._tables else min(steps)))
 
-    def _block_cost(self, i: int, j: int) -> float:
-        rows, columns = self._rows[i], self._columns[j]
-        steps = [max(batch.lengths[k] for k in at) for batch, at in ((self.X, rows), (self.Y, columns))]
-        return float(len(rows) * len(columns) * (steps[0] * steps[1] if self._tables else min(steps)))
-
-    def grams(self, wanted: Sequence[str], advance: Callable[[float], None] = lambda amount: None) -> list[Any]:
-        """The Gram matrices `wanted` ("nngp", "ntk"), in that order."""
-        xp = self.library.xp
-        rows = [self._panel(self.X, chosen) for chosen in self._rows]
-        columns = rows if self.symmetric else [self._panel(self.Y, chosen) for chosen in self._columns]
-        roots_x = [self._inverse_root(panel) for panel in rows]
-        roots_y = roots_x if self.symmetric else [self._inverse_root(panel) for panel in columns]
-        found: list[dict[tuple[int, int], Any]] = [{} for _ in wanted]
-        for i, j in self._blocks():
-            pair = self._block(rows[i], columns[j], same=self.symmetric and i == j)
-            for kind, blocks in zip(wanted, found, strict=True):
-                block = self._scaled(getattr(pair, kind), rows[i], columns[j], roots_x[i], roots_y[j])
-                block = xp.astype(block, self.dtype)
-                if self.symmetric and i == j:
-                    block = self._mirrored(block)
-                elif self.symmetric:
-                    blocks[j, i] = xp.matrix_transpose(block)
-                blocks[i, j] = block
-            advance(self._block_cost(i, j))
-        return [self._assembled(blocks, len(rows), len(columns)) for blocks in found]
-
-    def diagonal(self, kind: str = "ntk") -> Any:
-        """The diagonal of `kernel(X)`, without a Gram matrix."""
-        xp = self.library.xp
-        parts = []
-        for panel in (self._panel(self.X, chosen) for chosen in self._rows):
-            own = getattr(self._self_kernels(panel), kind)
-            own = xp.where(own > 0, xp.ones_like(own), own) if self.normalize else _raised(xp, own, 2 * panel.exponent)
-            parts.append(xp.astype(own, self.dtype))
-        return self._in_order(xp.concat(parts, axis=0), self.X, self._rows, axis=0)
+    def own(self, panel: Panel) -> Any:
+        """(rows,), the diagonal, with the power of two of each row taken out."""
+        return getattr(self._self_kernels(panel), self.network.kind)
 
     # -- panels -----------------------------------------------------------------------------------------------
 
@@ -146,22 +101,22 @@ class ArrayProblem:
         xp, device = self.library.xp, self.library.device
         sides = [
             make_side(
-                self.architecture,
-                self.network.dual,
+                self.network,
+                self.recursion.dual,
                 batch,
                 chosen,
-                self.network.dtype,
+                self.recursion.dtype,
                 at_end=not self._tables,
                 backwards=backwards,
             )
             for backwards in self._ways
         ]
         order: list[Any] = [None] * len(sides)
-        if self.architecture.readout == "sequence":
+        if self.network.readout.per_step:
             steps, lengths = sides[0].steps, sides[0].lengths
             for way, backwards in enumerate(self._ways):
                 if backwards or min(lengths) < steps:
-                    # The backward network reads input position t at its step T - 1 - t.
+                    # The backward recursion reads input position t at its step T - 1 - t.
                     places = [
                         k * steps + (length - 1 - t if backwards else t)
                         for k, length in enumerate(lengths)
@@ -176,9 +131,9 @@ class ArrayProblem:
 
     def _row_exponents(self, side: Side, order: Any) -> Any:
         xp = self.library.xp
-        if self.architecture.readout == "last":
+        if not self.network.readout.every_step:
             return side.exponent[-1, :]
-        if self.architecture.readout == "mean":
+        if self.network.readout.averages:
             return xp.max(side.exponent, axis=0)
         return self._by_row(side.exponent, order)
 
@@ -192,12 +147,15 @@ class ArrayProblem:
         """(T, k), the norm of each step as a share of the mean (14), in units of the row's power of two."""
         xp = self.library.xp
         share = power(xp, side.exponent - xp.max(side.exponent, axis=0)[None, :])
-        lengths = xp.asarray([float(length) for length in side.lengths], dtype=share.dtype, device=self.library.device)
-        return side.norm * share / lengths[None, :]
+        counts = np.zeros((side.steps, len(side.lengths)))
+        for k, length in enumerate(side.lengths):
+            weights = self.network.readout.weights(np.array([length]))
+            counts[:length, k] = (1.0 if weights is None else weights) / length
+        return side.norm * share * xp.asarray(counts, dtype=share.dtype, device=self.library.device)
 
     # -- blocks -----------------------------------------------------------------------------------------------
 
-    def _block(self, rows: Panel, columns: Panel, *, same: bool) -> Pair:
+    def block(self, rows: Panel, columns: Panel, *, same: bool) -> Pair:
         """Both kernels of a block, with the powers of two of rows and columns taken out."""
         xp = self.library.xp
         total: list[Any] = []
@@ -218,17 +176,17 @@ class ArrayProblem:
         return Pair(*total)
 
     def _one_way(self, left: Side, right: Side, *, same: bool) -> tuple[Any, ...]:
-        xp, network = self.library.xp, self.network
-        if self.architecture.readout == "last":
-            state = _last(in_step(network, left, right, same=same))
-            return tuple(part * left.norm[-1, :, None] * right.norm[-1, None, :] for part in outputs(network, state))
-        tables = rows_of_tables(network, left, right, same=same)
-        if self.architecture.readout == "mean":
+        xp, recursion = self.library.xp, self.recursion
+        if not self.network.readout.every_step:
+            state = _last(in_step(recursion, left, right, same=same))
+            return tuple(part * left.norm[-1, :, None] * right.norm[-1, None, :] for part in outputs(recursion, state))
+        tables = rows_of_tables(recursion, left, right, same=same)
+        if self.network.readout.averages:
             return self._averaged(tables, left, right, (EVERY, None))
         norms = xp.permute_dims(right.norm, (1, 0))
         rows: tuple[list[Any], list[Any]] = ([], [])
         for t, state in enumerate(tables):
-            for collected, part in zip(rows, outputs(network, state), strict=True):
+            for collected, part in zip(rows, outputs(recursion, state), strict=True):
                 collected.append(part * left.norm[t, :, None, None] * norms)
         a, b = left.norm.shape[1], right.norm.shape[1]
         # (a, T, b, T') to one row per step of every sequence.
@@ -240,70 +198,149 @@ class ArrayProblem:
         weights, columns = self._weights(left), xp.permute_dims(self._weights(right), (1, 0))
         total: list[Any] = []
         for t, state in enumerate(tables):
-            parts = [xp.sum(part * columns, axis=-1) * weights[(t, *rows)] for part in outputs(self.network, state)]
+            parts = [xp.sum(part * columns, axis=-1) * weights[(t, *rows)] for part in outputs(self.recursion, state)]
             total = parts if t == 0 else [a + b for a, b in zip(total, parts, strict=True)]
         return tuple(total)
 
     def _self_kernels(self, panel: Panel) -> Pair:
         """(rows,), each row with itself, its power of two taken out."""
-        xp, network, total = self.library.xp, self.network, [0.0, 0.0]
+        xp, recursion, total = self.library.xp, self.recursion, [0.0, 0.0]
         for side, order, factor in zip(panel.sides, panel.order, panel.factors, strict=True):
-            if self.architecture.readout == "mean":
-                tables = rows_of_tables(network, side, side, alone=True)
+            if self.network.readout.averages:
+                tables = rows_of_tables(recursion, side, side, alone=True)
                 parts = self._averaged(tables, side, side, (EVERY,))
-            elif self.architecture.readout == "last":
-                state = _last(in_step(network, side, side, alone=True))
-                parts = tuple(part * side.norm[-1, :] ** 2 for part in outputs(network, state))
+            elif not self.network.readout.every_step:
+                state = _last(in_step(recursion, side, side, alone=True))
+                parts = tuple(part * side.norm[-1, :] ** 2 for part in outputs(recursion, state))
             else:
-                steps = (outputs(network, state) for state in in_step(network, side, side, alone=True))
+                steps = (outputs(recursion, state) for state in in_step(recursion, side, side, alone=True))
                 parts = tuple(self._by_row(xp.stack(each) * side.norm**2, order) for each in zip(*steps, strict=True))
             total = [sum_ + part * factor**2 for sum_, part in zip(total, parts, strict=True)]
         return Pair(*total)
 
-    def _inverse_root(self, panel: Panel) -> Any:
+    def inverse_root(self, panel: Panel) -> Any:
         """1/√d for the diagonal entries d, 0 where there is no variance; None if nothing is normalised."""
-        if self.normalize is None:
+        if not self.network.normalize:
             return None
-        xp, own = self.library.xp, getattr(self._self_kernels(panel), self.normalize)
+        xp, own = self.library.xp, self.own(panel)
         some = own > 0
         return xp.where(some, 1 / xp.sqrt(xp.where(some, own, xp.ones_like(own))), xp.zeros_like(own))
 
-    def _scaled(self, block: Any, rows: Panel, columns: Panel, root_x: Any, root_y: Any) -> Any:
-        if self.normalize is not None:
+    def scaled(self, block: Any, rows: Panel, columns: Panel, root_x: Any, root_y: Any) -> Any:
+        if self.network.normalize:
             return block * root_x[:, None] * root_y[None, :]
         return _raised(self.library.xp, block, rows.exponent[:, None] + columns.exponent[None, :])
 
     # -- assembly ---------------------------------------------------------------------------------------------
 
-    def _mirrored(self, block: Any) -> Any:
+    def mirrored(self, block: Any) -> Any:
         """A block on the diagonal, symmetric to the last bit and, normalised, with ones on the diagonal."""
         xp = self.library.xp
         upper = xp.triu(block, k=1)
         own = xp.triu(block) - upper
-        if self.normalize is not None:
+        if self.network.normalize:
             own = xp.where(own > 0, xp.ones_like(own), own)
         return upper + own + xp.matrix_transpose(upper)
 
-    def _assembled(self, blocks: dict[tuple[int, int], Any], rows: int, columns: int) -> Any:
+    def assembled(self, blocks: dict[tuple[int, int], Any], rows: ArraySide, columns: ArraySide) -> Any:
+        """The whole matrix, in the order of the user's sequences."""
         xp = self.library.xp
         # Blocks leave the table as they are used: at no time are there two copies of the whole.
-        strips = [xp.concat([blocks.pop((i, j)) for j in range(columns)], axis=1) for i in range(rows)]
-        K = xp.concat(strips, axis=0)
-        K = self._in_order(K, self.X, self._rows, axis=0)
-        return self._in_order(K, self.Y, self._columns, axis=1)
+        strips = [
+            xp.concat([blocks.pop((i, j)) for j in range(len(columns.panels))], axis=1) for i in range(len(rows.panels))
+        ]
+        K = self.in_order(xp.concat(strips, axis=0), rows.batch, rows.panels, axis=0)
+        return self.in_order(K, columns.batch, columns.panels, axis=1)
 
-    def _in_order(self, K: Any, batch: ArrayBatch, panels: list[list[int]], axis: int) -> Any:
+    def in_order(self, K: Any, batch: ArrayBatch, panels: list[Panel], axis: int) -> Any:
         """Rows or columns back in the order of the user's sequences."""
-        sequences = [i for panel in panels for i in panel]
+        sequences = [i for panel in panels for i in panel.chosen]
         if sequences == sorted(sequences):
             return K
-        lengths = batch.lengths if self.architecture.readout == "sequence" else [1] * len(batch)
+        lengths = batch.lengths if self.network.readout.per_step else [1] * len(batch)
         begins, at = {}, 0
         for i in sequences:
             begins[i] = at
             at += lengths[i]
         places = [begins[i] + t for i in range(len(batch)) for t in range(lengths[i])]
         return self.library.xp.take(K, self.library.xp.asarray(places, device=self.library.device), axis=axis)
+
+
+@dataclass(frozen=True)
+class ArraySide:
+    """A batch on its device, prepared: its panels, and 1/√d of their rows where kernels are normalised."""
+
+    plan: Plan
+    work: Work
+    batch: ArrayBatch
+    panels: list[Panel]
+    roots: list[Any]
+    needs: None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes on the device, about: a dozen numbers per step and layer."""
+        return 100 * self.plan.network.depth * len(self.batch.shape.values)
+
+
+class ArrayEngine(Engine):
+    """Both directions of reading and normalisation are its own: a block adds them up where it lies."""
+
+    name = "array"
+
+    def read(self, reader: Reader, *named: tuple[str, Any]) -> list[Any]:
+        batches = read_arrays(reader, *named)
+        check_channels_agree([batch.shape for batch in batches], [name for name, _ in named])
+        return batches
+
+    @quietly
+    def prepare(self, plan: Plan, batch: ArrayBatch, needs: None = None) -> ArraySide:
+        self.check(plan)
+        work = Work(plan, batch.library, DEVICE_BYTES if is_elsewhere(batch.values) else CACHE_BYTES)
+        panels = work.panels(batch)
+        return ArraySide(plan, work, batch, panels, [work.inverse_root(panel) for panel in panels])
+
+    @quietly
+    def pairs(self, a: ArraySide, b: ArraySide | None = None) -> Values:
+        plan, work, xp, symmetric, right = a.plan, a.work, a.work.library.xp, b is None, a if b is None else b
+        found: dict[str, dict[tuple[int, int], Any]] = {kind: {} for kind in plan.kinds}
+        blocks = [
+            (i, j, work.cost(x, y))
+            for i, x in enumerate(a.panels)
+            for j, y in enumerate(right.panels)
+            if not symmetric or i <= j
+        ]
+        with plan.run.bar(plan.title, sum(cost for _, _, cost in blocks)) as advance:
+            for i, j, cost in blocks:
+                rows, columns, same = a.panels[i], right.panels[j], symmetric and i == j
+                pair = work.block(rows, columns, same=same)
+                for kind, parts in found.items():
+                    block = work.scaled(getattr(pair, kind), rows, columns, a.roots[i], right.roots[j])
+                    block = xp.astype(block, work.dtype)
+                    if same:
+                        block = work.mirrored(block)
+                    elif symmetric:
+                        parts[j, i] = xp.matrix_transpose(block)
+                    parts[i, j] = block
+                advance(cost)
+        matrices = {kind: work.assembled(parts, a, right) for kind, parts in found.items()}
+        for K in matrices.values():
+            refuse_overflow(plan, K, a.batch.shape, None if b is None else b.batch.shape, xp)
+        return Values(matrices.get("nngp"), matrices.get("ntk"), np.empty((0, 0, 0)))
+
+    @quietly
+    def diagonal(self, plan: Plan, batch: ArrayBatch) -> Any:
+        self.check(plan)
+        work = Work(plan, batch.library, DEVICE_BYTES if is_elsewhere(batch.values) else CACHE_BYTES)
+        xp, parts, panels = batch.library.xp, [], work.panels(batch)
+        for panel in panels:
+            own = work.own(panel)
+            some = xp.where(own > 0, xp.ones_like(own), own)
+            own = some if plan.network.normalize else _raised(xp, own, 2 * panel.exponent)
+            parts.append(xp.astype(own, work.dtype))
+        values = work.in_order(xp.concat(parts, axis=0), batch, panels, axis=0)
+        refuse_overflow(plan, values[None, :], batch.shape, batch.shape, xp)
+        return values
 
 
 def _last(states: Iterator[State]) -> State:

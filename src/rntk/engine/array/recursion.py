@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...activations import Activation
-from ...network import Architecture
+from ...network import Network
 from .duals import Dual, dual_of, opposite
 from .libraries import Library, compiled
 from .sides import Layer, Side
@@ -35,10 +35,10 @@ AXES: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Network:
+class Recursion:
     """What is computed, by which formulas, on whose arrays."""
 
-    architecture: Architecture
+    network: Network
     dual: Dual
     library: Library
     precision: str
@@ -50,9 +50,9 @@ class Network:
 
     def stepper(self, mode: str) -> Callable[..., State]:
         """`advance` for these arrays: of step t_x of the left layers and t_y of the right ones."""
-        standard = self.architecture.parameterization == "standard"
+        standard = self.network.parameterization == "standard"
         jax = self.library.name == "jax"
-        return _stepper(self.library.xp, self.architecture.activation, self.precision, standard, mode, jax)
+        return _stepper(self.library.xp, self.network.activation, self.precision, standard, mode, jax)
 
 
 class State(NamedTuple):
@@ -166,7 +166,7 @@ def _sign(xp: Any, d: Any) -> Any:
 def settle(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow], d: Any, gap: Any) -> tuple[Any, Any, Any]:
     """d and the gap of variances put right where two sides are close, and log ψ'²/ψ² after the activation (31a), (31b).
 
-    Rounding of the unit vectors, and of the variances, would outgrow small differences in a chaotic network; what is
+    Rounding of the unit vectors, and of the variances, would outgrow small differences in a chaotic recursion; what is
     carried has all their digits.
     """
     far = d < 0
@@ -235,26 +235,28 @@ def _direct(xp: Any, dual: Dual, x: Layer, y: Layer, flows: list[Flow]) -> Any:
     return total
 
 
-def outputs(network: Network, state: State) -> tuple[Any, Any]:
+def outputs(recursion: Recursion, state: State) -> tuple[Any, Any]:
     """(nngp, ntk) of the outputs at a step, without the norms ψ ψ' (26)."""
-    value = _correlation(network.library.xp, state.w[-1]) if network.dual.odd else 1 - state.w[-1]
-    sigma_v2 = network.architecture.sigma_v**2
-    return sigma_v2 * value, network.architecture.readout_factor * value + sigma_v2 * state.q[-1]
+    value = _correlation(recursion.library.xp, state.w[-1]) if recursion.dual.odd else 1 - state.w[-1]
+    sigma_v2 = recursion.network.sigma_v**2
+    return sigma_v2 * value, recursion.network.readout_factor * value + sigma_v2 * state.q[-1]
 
 
-def in_step(network: Network, left: Side, right: Side, *, same: bool = False, alone: bool = False) -> Iterator[State]:
+def in_step(
+    recursion: Recursion, left: Side, right: Side, *, same: bool = False, alone: bool = False
+) -> Iterator[State]:
     """The states along one diagonal: both sides advance together, aligned at the last steps of the blocks.
 
     `same` if both sides are the same sequences, `alone` if each meets itself only. Pairs that haven't begun yet hold
     finite numbers without meaning.
     """
-    library, architecture = network.library, network.architecture
+    library, network = recursion.library, recursion.network
     xp, mode = library.xp, "alone" if alone else "pairs"
-    step, (rows, columns) = network.stepper(mode), AXES[mode]
-    start = _start(network, left, right, same, alone)
+    step, (rows, columns) = recursion.stepper(mode), AXES[mode]
+    start = _start(recursion, left, right, same, alone)
     nothing = xp.zeros_like(start)
     unknown = xp.full_like(start, xp.nan)
-    state = State([start] * architecture.depth, [nothing] * architecture.depth, [unknown] * architecture.depth)
+    state = State([start] * network.depth, [nothing] * network.depth, [unknown] * network.depth)
     steps = min(left.steps, right.steps)
     lags = [side.steps - steps for side in (left, right)]
     starts = {first - lag for side, lag in zip((left, right), lags, strict=True) for first in side.first} - {0}
@@ -268,7 +270,7 @@ def in_step(network: Network, left: Side, right: Side, *, same: bool = False, al
         )
     )
     keep = None
-    if not architecture.tied and not alone and len({*left.lengths, *right.lengths}) > 1:
+    if not network.tied and not alone and len({*left.lengths, *right.lengths}) > 1:
         keep = length_x == length_y
     for t in range(steps):
         t_x, t_y = t + lags[0], t + lags[1]
@@ -286,25 +288,25 @@ def in_step(network: Network, left: Side, right: Side, *, same: bool = False, al
 
 
 def rows_of_tables(
-    network: Network, left: Side, right: Side, *, same: bool = False, alone: bool = False
+    recursion: Recursion, left: Side, right: Side, *, same: bool = False, alone: bool = False
 ) -> Iterator[State]:
     """The states of one step of the left side with all steps of the right one, (a, b, T') or (k, T') each.
 
     Row t of the (t, t') table follows from row t - 1, shifted by one step (11). Sides are aligned at their first steps.
     """
-    library, architecture = network.library, network.architecture
+    library, network = recursion.library, recursion.network
     xp, mode = library.xp, "tables alone" if alone else "tables"
-    step, (_, columns) = network.stepper(mode), AXES[mode]
+    step, (_, columns) = recursion.stepper(mode), AXES[mode]
     all_steps = [layer.view(lambda part: xp.permute_dims(part, (1, 0))[columns]) for layer in right.layers]
-    first = _start(network, left, right, same, alone)[..., None]
+    first = _start(recursion, left, right, same, alone)[..., None]
     # Left of the first column, and above the first row, nothing is recurrent: w = 1, Q = 0, and nothing to compare.
     borders = xp.ones_like(first), xp.zeros_like(first), xp.full_like(first, xp.nan)
-    further = xp.ones((*first.shape[:-1], right.steps - 1), dtype=network.dtype, device=library.device)
+    further = xp.ones((*first.shape[:-1], right.steps - 1), dtype=recursion.dtype, device=library.device)
     begin = xp.concat([first, further], axis=-1)
-    state = State(*([part] * architecture.depth for part in (begin, xp.zeros_like(begin), xp.full_like(begin, xp.nan))))
+    state = State(*([part] * network.depth for part in (begin, xp.zeros_like(begin), xp.full_like(begin, xp.nan))))
     own = xp.arange(right.steps, device=library.device)
     for t in range(left.steps):
-        keep = None if architecture.tied else own == t
+        keep = None if network.tied else own == t
         state = step(left.layers, all_steps, t, t, state, keep)
         yield state
         state = State(
@@ -315,11 +317,11 @@ def rows_of_tables(
         )
 
 
-def _start(network: Network, left: Side, right: Side, same: bool, alone: bool) -> Any:
+def _start(recursion: Recursion, left: Side, right: Side, same: bool, alone: bool) -> Any:
     """w before the first step: 1, and 0 for a sequence with itself, whose initial states are one (11)."""
-    xp, device = network.library.xp, network.library.device
+    xp, device = recursion.library.xp, recursion.library.device
     a, b = left.norm.shape[1], right.norm.shape[1]
     if alone:
-        return xp.zeros((a,), dtype=network.dtype, device=device)
-    ones = xp.ones((a, b), dtype=network.dtype, device=device)
-    return ones - xp.eye(a, dtype=network.dtype, device=device) if same else ones
+        return xp.zeros((a,), dtype=recursion.dtype, device=device)
+    ones = xp.ones((a, b), dtype=recursion.dtype, device=device)
+    return ones - xp.eye(a, dtype=recursion.dtype, device=device) if same else ones

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...activations import Activation
 from ...errors import KernelOverflowError
-from ...network import Architecture
+from ...network import Network
 from .batch import ArrayBatch
 from .duals import Dual, dual_of
 from .libraries import Library, compiled
@@ -101,7 +101,7 @@ def split(xp: Any, x: Any) -> tuple[Any, Any]:
 
 
 def make_side(
-    architecture: Architecture,
+    network: Network,
     dual: Dual,
     batch: ArrayBatch,
     chosen: list[int],
@@ -121,7 +121,7 @@ def make_side(
     steps = int(x.shape[0])
     lengths = [batch.lengths[i] for i in chosen]
     first = [steps - length if at_end else 0 for length in lengths]
-    walked = _walk(architecture, library, x, first)
+    walked = _walk(network, library, x, first)
     inside = _inside(library, lengths, first, steps)
     if inside is not None:
         # Without a recurrent part nothing builds up in the padding.
@@ -130,9 +130,9 @@ def make_side(
             for passed in walked
         ]
     if not dual.homogeneous:
-        _check_range(xp, walked, inside, chosen, batch.name, architecture)
+        _check_range(xp, walked, inside, chosen, batch.name, network)
     layers = [
-        _layer(xp, architecture, dual, layer, x, passed).view(lambda part: xp.astype(part, work))
+        _layer(xp, network, dual, layer, x, passed).view(lambda part: xp.astype(part, work))
         for layer, passed in enumerate(walked)
     ]
     norm, further = split(xp, dual.norm(walked[-1].root))
@@ -174,7 +174,7 @@ class Passed(NamedTuple):
     over: Any
 
 
-def _walk(architecture: Architecture, library: Library, x: Any, first: list[int]) -> list[Passed]:
+def _walk(network: Network, library: Library, x: Any, first: list[int]) -> list[Passed]:
     """The deviations of every layer at every step of `x` (T, m, k)."""
     xp = library.xp
     steps, channels, count = x.shape
@@ -182,11 +182,11 @@ def _walk(architecture: Architecture, library: Library, x: Any, first: list[int]
     largest = xp.max(xp.abs(x), axis=1)
     scaled = x / xp.where(largest > 0, largest, xp.ones_like(largest))[:, None, :]
     size = largest * xp.sqrt(xp.sum(scaled * scaled, axis=1) / channels)
-    sigmas = [architecture.sigma_w, architecture.sigma_u, architecture.sigma_b, architecture.sigma_h]
+    sigmas = [network.sigma_w, network.sigma_u, network.sigma_b, network.sigma_h]
     begins = xp.asarray(first, device=library.device)
-    step = _stepper(xp, architecture.activation, "float64" if library.double else "float32", library.name == "jax")
+    step = _stepper(xp, network.activation, "float64" if library.double else "float32", library.name == "jax")
     zero = xp.zeros((count,), dtype=x.dtype, device=library.device)
-    state = [(zero, zero)] * architecture.depth
+    state = [(zero, zero)] * network.depth
     collected: list[list[Passed]] = []
     for t in range(steps):
         state, passed = step(sigmas, size, begins, t, state)
@@ -251,10 +251,10 @@ def _stepper(xp: Any, activation: Activation, precision: str, jax: bool) -> Call
     return compiled(step) if jax else step
 
 
-def _layer(xp: Any, architecture: Architecture, dual: Dual, layer: int, x: Any, passed: Passed) -> Layer:
+def _layer(xp: Any, network: Network, dual: Dual, layer: int, x: Any, passed: Passed) -> Layer:
     """The unit vectors of one layer."""
     channels = int(x.shape[1])
-    sigma_w, sigma_u, sigma_b = (getattr(architecture, name)[layer] for name in ("sigma_w", "sigma_u", "sigma_b"))
+    sigma_w, sigma_u, sigma_b = (getattr(network, name)[layer] for name in ("sigma_w", "sigma_u", "sigma_b"))
 
     def remaining(part: Any) -> Any:
         # What comes from below, or through a single channel, is what the others leave: without rounding of its own.
@@ -271,8 +271,8 @@ def _layer(xp: Any, architecture: Architecture, dual: Dual, layer: int, x: Any, 
         unit_inputs = (remaining(unit_inputs[0]),)
 
     gradient: tuple[Any, ...] = ()
-    if architecture.parameterization == "standard":
-        gw, gu, gb = (math.sqrt(factor) for factor in architecture.gradient_factors(layer, channels))
+    if network.parameterization == "standard":
+        gw, gu, gb = (math.sqrt(factor) for factor in network.gradient_factors(layer, channels))
         gradient = (
             gw * passed.recurrent,
             inputs(gu) if layer == 0 else gu * passed.below,
@@ -293,10 +293,8 @@ def _layer(xp: Any, architecture: Architecture, dual: Dual, layer: int, x: Any, 
     )
 
 
-def _check_range(
-    xp: Any, walked: list[Passed], inside: Any, chosen: list[int], name: str, architecture: Architecture
-) -> None:
-    largest = LARGEST_ODD if architecture.activation.odd else LARGEST_DEVIATION
+def _check_range(xp: Any, walked: list[Passed], inside: Any, chosen: list[int], name: str, network: Network) -> None:
+    largest = LARGEST_ODD if network.activation.odd else LARGEST_DEVIATION
     for layer, passed in enumerate(walked):
         fits = passed.root < largest
         if inside is not None:
@@ -305,8 +303,9 @@ def _check_range(
             columns = xp.all(fits, axis=0)
             bad = next(i for position, i in enumerate(chosen) if not bool(columns[position]))
             raise KernelOverflowError(
-                f"the variance of sequence {bad} of {name} overflows (layer {layer + 1}): deviations beyond "
+                f"the variance of {{sequence}} overflows (layer {layer + 1}): deviations beyond "
                 f"{largest:g} are too large for the array engine. Scale the inputs down, or lower sigma_w or sigma_u; "
-                f"{architecture.activation.name} is not homogeneous, so no scale can be taken out",
+                f"{network.activation.name} is not homogeneous, so no scale can be taken out",
                 sequence=bad,
+                side=name,
             )

@@ -6,6 +6,7 @@ in single precision, nothing after it recomputes. `Layout` says which rows are w
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...activations.signatures import FARTHEST, FARTHEST32
-from ...network import Architecture, Direction
+from ...errors import HermiteAccuracyWarning
+from ...network import Direction, Network
 from ...sequences import SequenceBatch
 from .close import CALM, close_rows
 from .units import Units, accumulated, log_rates, self_tangents, unit_parts
-from .walk import Walk, require_slopes, walk
+from .walk import Walk, quantiles, require_slopes, walk
 
 Array = NDArray[np.float64]
 
@@ -123,7 +125,7 @@ class _Rows:
 
 
 def build_stack(
-    architecture: Architecture,
+    network: Network,
     batch: SequenceBatch,
     dtype: np.dtype[Any],
     directions: list[Direction],
@@ -132,35 +134,34 @@ def build_stack(
     empty: Callable[..., NDArray[Any]] = np.empty,
 ) -> Stack:
     """Everything about each sequence alone, in O(N T); `empty` says where it lies."""
-    path = walk(architecture, batch, threads, empty)
+    path = walk(network, batch, threads, empty)
     if directions:
-        require_slopes(architecture, batch, path)
-    units = unit_parts(architecture, batch, path, threads, empty)
+        require_slopes(network, batch, path)
+    units = unit_parts(network, batch, path, threads, empty)
     depth, steps = path.q.shape
-    growth = _tangent_growth(architecture, batch, path, units)
-    large = bool(growth.max() > (60 if dtype == np.float32 else 400))
-    own_needs = Needs(0, large, _is_wild(architecture, batch, path, growth))
+    growth = _tangent_growth(network, batch, path, units)
+    own_needs = Needs(0, _is_large(growth, dtype), _is_wild(network, batch, path, growth))
     needs = needs.union(own_needs)
-    if directions and not architecture.activation.homogeneous:
+    if directions and not network.activation.homogeneous:
         needs = needs._replace(careful=True)  # derivatives of w by the variances are small where w is, in any network
-    plain = architecture.parameterization == "ntk" and not needs.scaled
+    plain = network.parameterization == "ntk" and not needs.scaled
     scale = growth // 2 if needs.scaled else np.zeros(path.q.shape, dtype=np.int64)
 
     rows = _Rows()
     unit, channels, has_bias, own, own_channels, marks = (np.zeros(depth, dtype=np.int64) for _ in range(6))
     for layer in range(depth):
-        unit[layer], channels[layer] = _unit_rows(rows, architecture, batch.n_channels, units, layer)
-        has_bias[layer] = architecture.sigma_b[layer] > 0
+        unit[layer], channels[layer] = _unit_rows(rows, network, batch.n_channels, units, layer)
+        has_bias[layer] = network.sigma_b[layer] > 0
         own[layer] = -1
         if not plain:
-            own[layer], own_channels[layer] = _own_rows(rows, architecture, batch, units, scale, layer)
-    every = architecture.activation.marks(
+            own[layer], own_channels[layer] = _own_rows(rows, network, batch, units, scale, layer)
+    every = network.activation.marks(
         path.q,
         path.moments,
         slopes=len(directions) > 0,
         tolerance=1e-13,
         least=needs.marks,
-        accumulated=partial(accumulated, architecture, batch, path, units),
+        accumulated=partial(accumulated, network, batch, path, units),
     )
     close, raw = np.full(depth, -1, dtype=np.int64), -1
     if needs.careful:
@@ -168,14 +169,16 @@ def build_stack(
     for layer in range(depth):
         marks[layer] = rows.append(every[:, layer])
         if needs.careful:
-            close[layer] = rows.append(close_rows(architecture.activation, path.q[layer]))
-    rates, norm_rates = _rate_rows(rows, architecture, batch, path, units, directions)
+            close[layer] = rows.append(close_rows(network.activation, path.q[layer]))
+    rates, norm_rates = _rate_rows(rows, network, batch, path, units, directions)
 
-    read = batch.offsets[1:] - 1 if architecture.readout == "last" else slice(None)
+    read = batch.offsets[1:] - 1 if not network.readout.every_step else slice(None)
     psi = np.sqrt(path.moments.square[-1, read])
     exponent, tangent_exponent, norm_rates = path.exponent[-1, read], scale[-1, read], norm_rates[:, read]
     weights = -1
-    if architecture.readout == "mean":
+    if network.readout.averages:
+        counts = network.readout.weights(batch.lengths)
+        psi = psi if counts is None else psi * counts
         top = _top_exponent(batch, psi, exponent, tangent_exponent)
         weights = rows.append(np.ldexp(psi, exponent - top)[None])
         rows.append(np.ldexp(psi, exponent + tangent_exponent - top)[None])
@@ -188,7 +191,7 @@ def build_stack(
         has_bias=has_bias,
         own=own,
         own_channels=own_channels,
-        own_shift=_own_shift(architecture, directions),
+        own_shift=_own_shift(network, directions),
         marks=marks,
         n_marks=len(every),
         rates=rates,
@@ -196,8 +199,8 @@ def build_stack(
         close=close,
         raw=raw,
         n_inputs=batch.n_channels,
-        input_scale=architecture.sigma_u[0] / np.sqrt(batch.n_channels),
-        odd=int(architecture.activation.odd),
+        input_scale=network.sigma_u[0] / np.sqrt(batch.n_channels),
+        odd=int(network.activation.odd),
         farthest=FARTHEST32 if dtype == np.float32 else FARTHEST,
     )
     needs = needs._replace(marks=len(every))
@@ -205,43 +208,69 @@ def build_stack(
     return Stack(table, layout, needs, psi, exponent, tangent_exponent, norm_rates)
 
 
-def _tangent_growth(architecture: Architecture, batch: SequenceBatch, path: Walk, units: Units) -> NDArray[np.int64]:
+def needs_of(
+    network: Network, batch: SequenceBatch, dtype: np.dtype[Any], directions: list[Direction], threads: int = 1
+) -> Needs:
+    """What the rows of these sequences will need, without computing them."""
+    activation = network.activation
+    if activation.homogeneous and network.parameterization == "ntk":
+        return Needs()
+    path = walk(network, batch, threads, roughly=True)
+    growth = _tangent_growth(network, batch, path, unit_parts(network, batch, path, threads))
+    sample = quantiles(path.q, 33)  # as many as an expansion looks at to choose its order
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HermiteAccuracyWarning)
+        marks = activation.marks(
+            sample,
+            activation.moments(sample),
+            slopes=len(directions) > 0,
+            tolerance=1e-13,
+            accumulated=lambda errors: 0.0,
+        )
+    return Needs(len(marks), _is_large(growth, dtype), _is_wild(network, batch, path, growth))
+
+
+def _is_large(growth: NDArray[np.int64], dtype: np.dtype[Any]) -> bool:
+    return bool(growth.max() > (60 if dtype == np.float32 else 400))
+
+
+def _tangent_growth(network: Network, batch: SequenceBatch, path: Walk, units: Units) -> NDArray[np.int64]:
     """Exponent of Θ̂ of every step with itself, (L, S), which bounds all others (Cauchy-Schwarz)."""
-    if architecture.activation.homogeneous and architecture.parameterization == "ntk":
+    if network.activation.homogeneous and network.parameterization == "ntk":
         return np.zeros(path.q.shape, dtype=np.int64)  # it grows like the number of steps and layers
-    return self_tangents(architecture, batch, path, units)[1]
+    return self_tangents(network, batch, path, units)[1]
 
 
-def _is_wild(architecture: Architecture, batch: SequenceBatch, path: Walk, growth: NDArray[np.int64]) -> bool:
+def _is_wild(network: Network, batch: SequenceBatch, path: Walk, growth: NDArray[np.int64]) -> bool:
     """Whether distances may grow so much that rounding would show: V̂'(1) Θ̂ grows as they do."""
-    if architecture.activation.homogeneous:
+    if network.activation.homogeneous:
         return False
     most = (growth + np.log2(np.maximum(path.moments.slope, 1.0))).max()
-    return bool(most > CALM + np.log2(batch.max_length + architecture.depth))
+    return bool(most > CALM + np.log2(batch.max_length + network.depth))
 
 
-def _unit_rows(rows: _Rows, architecture: Architecture, n_channels: int, units: Units, layer: int) -> tuple[int, int]:
+def _unit_rows(rows: _Rows, network: Network, n_channels: int, units: Units, layer: int) -> tuple[int, int]:
     """γ, then the distance channels: x̂ (or η above the first layer) and b̂. First row, number of channels."""
-    start = rows.append(units.recurrent[layer : layer + 1], architecture.sigma_w[layer])
+    start = rows.append(units.recurrent[layer : layer + 1], network.sigma_w[layer])
     if layer == 0:
-        rows.append(units.inputs, architecture.sigma_u[0] / np.sqrt(n_channels))
+        rows.append(units.inputs, network.sigma_u[0] / np.sqrt(n_channels))
     else:
-        rows.append(units.below[layer : layer + 1], architecture.sigma_u[layer])
-    if architecture.sigma_b[layer] > 0:
-        rows.append(units.bias[layer : layer + 1], architecture.sigma_b[layer])
+        rows.append(units.below[layer : layer + 1], network.sigma_u[layer])
+    if network.sigma_b[layer] > 0:
+        rows.append(units.bias[layer : layer + 1], network.sigma_b[layer])
     return start, rows.count - start - 1
 
 
 def _own_rows(
     rows: _Rows,
-    architecture: Architecture,
+    network: Network,
     batch: SequenceBatch,
     units: Units,
     scale: NDArray[np.int64],
     layer: int,
 ) -> tuple[int, int]:
     """Rows from which Θ̂'s own term is summed where it is not 1 - u (theory.md (17)). First row, channels."""
-    gw, gu, gb = architecture.gradient_factors(layer, batch.n_channels)
+    gw, gu, gb = network.gradient_factors(layer, batch.n_channels)
     here = scale[layer]
     before = np.zeros_like(here)
     before[1:] = here[:-1]
@@ -251,10 +280,10 @@ def _own_rows(
         return rows.append(np.atleast_2d(np.ldexp(part, power)), factor)
 
     recurrent = units.recurrent[layer]
-    start = append(recurrent, before - here, architecture.sigma_w[layer])
+    start = append(recurrent, before - here, network.sigma_w[layer])
     append(recurrent, -here, np.sqrt(gw))
     if layer > 0:
-        append(units.below[layer], scale[layer - 1] - here, architecture.sigma_u[layer])
+        append(units.below[layer], scale[layer - 1] - here, network.sigma_u[layer])
         inputs = append(units.below[layer], -here, np.sqrt(gu)) + 1
     else:
         inputs = append(units.inputs, -here, np.sqrt(gu))
@@ -263,10 +292,10 @@ def _own_rows(
     return start, rows.count - inputs
 
 
-def _own_shift(architecture: Architecture, directions: list[Direction]) -> Array:
+def _own_shift(network: Network, directions: list[Direction]) -> Array:
     """(P, L, 3): by how much the log rates of gradient rows (W, U, b) differ from those of the unit parts."""
-    shift = np.zeros((len(directions), architecture.depth, 3))
-    if architecture.parameterization == "standard":
+    shift = np.zeros((len(directions), network.depth, 3))
+    if network.parameterization == "standard":
         for p, direction in enumerate(directions):
             shift[p] = -np.stack([direction.sigma_w, direction.sigma_u, direction.sigma_b], axis=1)
     return shift
@@ -274,7 +303,7 @@ def _own_shift(architecture: Architecture, directions: list[Direction]) -> Array
 
 def _rate_rows(
     rows: _Rows,
-    architecture: Architecture,
+    network: Network,
     batch: SequenceBatch,
     path: Walk,
     units: Units,
@@ -285,10 +314,10 @@ def _rate_rows(
     start = rows.count
     if not directions:
         return start, np.zeros((0, steps))
-    tau = log_rates(architecture, batch, path, units, directions)
+    tau = log_rates(network, batch, path, units, directions)
     growth = path.moments.growth
     for p, direction in enumerate(directions):
-        for layer in range(architecture.depth):
+        for layer in range(network.depth):
             state = np.empty(steps)
             state[1:] = growth[layer, :-1] * tau[p, layer, :-1]
             state[batch.offsets[:-1]] = 2 * direction.sigma_h[layer]
@@ -312,7 +341,7 @@ def _top_exponent(
 ) -> NDArray[np.int64]:
     """Per step, the largest exponent of its sequence: readout weights relative to it neither over- nor underflow."""
     size = exponent + np.frexp(psi)[1] + np.maximum(tangent_exponent, 0)
-    each = np.where(psi > 0, size, np.iinfo(np.int32).min)
+    each = np.where(psi != 0, size, np.iinfo(np.int32).min)
     top = np.maximum.reduceat(each, batch.offsets[:-1])
     top = np.where(top == np.iinfo(np.int32).min, 0, top)
     return np.repeat(top, batch.lengths)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...activations.base import ratio
 from ...activations.compiled import compile_function, inlined
-from ...network import Architecture, Direction
+from ...network import Direction, Network
 from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
 from .walk import Walk, pieces
@@ -46,7 +46,7 @@ class Units:
 
 
 def unit_parts(
-    architecture: Architecture,
+    network: Network,
     batch: SequenceBatch,
     walk: Walk,
     threads: int = 1,
@@ -58,14 +58,14 @@ def unit_parts(
 
     1/√q (`bias`) is filled in where a network has biases, or on request (`with_bias`).
     """
-    with_bias = with_bias or any(sigma > 0 for sigma in architecture.sigma_b)
+    with_bias = with_bias or any(sigma > 0 for sigma in network.sigma_b)
     # Without input weights the input takes no part, however large.
-    x = batch.values if architecture.sigma_u[0] > 0 else np.zeros_like(batch.values)
+    x = batch.values if network.sigma_u[0] > 0 else np.zeros_like(batch.values)
     # Memory that is never touched costs nothing: `below` and `bias` often aren't.
     recurrent, below, bias = empty(walk.q.shape), np.zeros(walk.q.shape), np.zeros(walk.q.shape)
     inputs = empty(x.shape[::-1])
     compiled = _compiled_units(x.dtype)
-    sigma_h = np.asarray(architecture.sigma_h)
+    sigma_h = np.asarray(network.sigma_h)
     parts = (recurrent, below, inputs, bias)
     run_in_threads(
         lambda offsets: compiled(offsets, x, sigma_h, walk.q, walk.moments.square, walk.exponent, *parts, with_bias),
@@ -74,29 +74,27 @@ def unit_parts(
     )
     # What comes from below, or through a single channel, is what the others leave. Where those are tiny, that is the
     # same for all sequences: their distance must not be rounding, where V̂' turns within a unit vector's last digits.
-    for layer, sigma in enumerate(architecture.sigma_u):
+    for layer, sigma in enumerate(network.sigma_u):
         part = inputs if layer == 0 else below[layer : layer + 1]
         if len(part) == 1 and sigma > 0:
-            others = np.square(architecture.sigma_w[layer] * recurrent[layer])
-            if architecture.sigma_b[layer] > 0:
-                others += np.square(architecture.sigma_b[layer] * bias[layer])
+            others = np.square(network.sigma_w[layer] * recurrent[layer])
+            if network.sigma_b[layer] > 0:
+                others += np.square(network.sigma_b[layer] * bias[layer])
             left = np.sqrt(np.maximum(1 - others, 0.0)) / sigma
             np.copyto(part[0], np.copysign(left, part[0]), where=(others < 0.5) & (part[0] != 0))
     return Units(recurrent, below, inputs, bias)
 
 
-def self_tangents(
-    architecture: Architecture, batch: SequenceBatch, walk: Walk, units: Units
-) -> tuple[Array, NDArray[np.int64]]:
+def self_tangents(network: Network, batch: SequenceBatch, walk: Walk, units: Units) -> tuple[Array, NDArray[np.int64]]:
     """Θ̂ = Θ/q of every step of a sequence with itself, (L, S), as mantissa and exponent of two."""
     channels = batch.n_channels
     own = np.empty_like(walk.q)
-    for layer in range(architecture.depth):
-        gw, gu, gb = architecture.gradient_factors(layer, channels)
+    for layer in range(network.depth):
+        gw, gu, gb = network.gradient_factors(layer, channels)
         source = units.inputs if layer == 0 else units.below[layer : layer + 1]
         own[layer] = np.square(np.sqrt(gw) * units.recurrent[layer]) + np.square(np.sqrt(gb) * units.bias[layer])
         own[layer] += np.square(np.sqrt(gu) * source).sum(axis=0)
-    sigma_w, sigma_u = np.asarray(architecture.sigma_w)[:, None], np.asarray(architecture.sigma_u)[:, None]
+    sigma_w, sigma_u = np.asarray(network.sigma_w)[:, None], np.asarray(network.sigma_u)[:, None]
     carry, lift = np.square(sigma_w * units.recurrent), np.square(sigma_u * units.below)
     mantissa, exponent = np.zeros_like(own), np.zeros(own.shape, dtype=np.int64)
     compiled = compile_function(_self_tangents, _SELF_SIGNATURE)
@@ -104,22 +102,20 @@ def self_tangents(
     return mantissa, exponent
 
 
-def accumulated(architecture: Architecture, batch: SequenceBatch, walk: Walk, units: Units, error: Array) -> float:
+def accumulated(network: Network, batch: SequenceBatch, walk: Walk, units: Units, error: Array) -> float:
     """What relative errors of the slopes V̂', (L, S), make of the tangent kernels of the sequences with themselves."""
     off = replace(walk, moments=walk.moments._replace(slope=walk.moments.slope * (1 + error)))
     (right, right_exponent), (wrong, wrong_exponent) = (
-        self_tangents(architecture, batch, each, units) for each in (walk, off)
+        self_tangents(network, batch, each, units) for each in (walk, off)
     )
     growth = ratio(np.ldexp(wrong, np.minimum(wrong_exponent - right_exponent, 1000)), right)
     return float((growth[-1] * (1 + error[-1])).max(initial=1.0) - 1)
 
 
-def log_rates(
-    architecture: Architecture, batch: SequenceBatch, walk: Walk, units: Units, directions: list[Direction]
-) -> Array:
+def log_rates(network: Network, batch: SequenceBatch, walk: Walk, units: Units, directions: list[Direction]) -> Array:
     """d log q along each direction, (P, L, S)."""
     sigma_w, sigma_u, sigma_b = (
-        np.asarray(each)[:, None] for each in (architecture.sigma_w, architecture.sigma_u, architecture.sigma_b)
+        np.asarray(each)[:, None] for each in (network.sigma_w, network.sigma_u, network.sigma_b)
     )
     gamma2, below2, bias2 = (
         np.square(sigma * part)

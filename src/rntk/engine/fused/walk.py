@@ -17,10 +17,10 @@ import numpy as np
 from numba import from_dtype, types
 from numpy.typing import NDArray
 
-from ...activations import Moments
+from ...activations import Activation, Moments
 from ...activations.compiled import compile_function, inlined
 from ...errors import KernelOverflowError
-from ...network import Architecture
+from ...network import Network
 from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
 
@@ -56,17 +56,22 @@ class Walk:
 
 
 def walk(
-    architecture: Architecture, batch: SequenceBatch, threads: int = 1, empty: Callable[..., Array] = np.empty
+    network: Network,
+    batch: SequenceBatch,
+    threads: int = 1,
+    empty: Callable[..., Array] = np.empty,
+    *,
+    roughly: bool = False,
 ) -> Walk:
     """Carry the self-covariance of every sequence of `batch` through the network (theory.md (5)).
 
-    `empty` says where the result lies.
+    `empty` says where the result lies. `roughly` interpolates the moments of expansions, which are expensive.
     """
     x = batch.values
-    squares = [np.square(getattr(architecture, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
-    shape = (architecture.depth, len(x))
+    squares = [np.square(getattr(network, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
+    shape = (network.depth, len(x))
     q, exponent = empty(shape), np.zeros(shape, dtype=np.int64)
-    activation = architecture.activation
+    activation = network.activation
     if activation.homogeneous:
         square = empty(shape)
         compiled = _compiled_walk(x.dtype)
@@ -79,11 +84,23 @@ def walk(
         one = np.broadcast_to(1.0, shape)  # no memory; ψ² is proportional to q
         return Walk(q, exponent, Moments(square, one, one))
     inputs = _squares(x)
-    quiet = activation.square(np.zeros(1))[0] == 0 and not any(architecture.sigma_b) and not any(architecture.sigma_h)
+    quiet = activation.square(np.zeros(1))[0] == 0 and not any(network.sigma_b) and not any(network.sigma_h)
     if inputs.size.any() and quiet:
         exponent -= np.repeat(_lift(batch, inputs), batch.lengths)
     _walk_any(activation, inputs, batch, squares, q, exponent)
-    return Walk(q, exponent, Moments(*(part.reshape(shape) for part in activation.moments(q.ravel()))))
+    moments = _rough_moments if roughly and activation.accuracy > 0 else type(activation).moments
+    return Walk(q, exponent, Moments(*(part.reshape(shape) for part in moments(activation, q.ravel()))))
+
+
+def _rough_moments(activation: Activation, q: Array) -> Moments:
+    sample = quantiles(q, 65)
+    return Moments(*(np.interp(q, sample, part) for part in activation.moments(sample)))
+
+
+def quantiles(q: Array, count: int) -> Array:
+    """So many of the numbers, the least and the largest among them, in order and without repetitions."""
+    ordered = np.sort(q.ravel())
+    return np.unique(ordered[np.linspace(0, ordered.size - 1, min(ordered.size, count)).astype(int)])
 
 
 class _Squares(NamedTuple):
@@ -124,13 +141,13 @@ def _lift(batch: SequenceBatch, inputs: _Squares) -> NDArray[np.int64]:
     return lift
 
 
-def require_slopes(architecture: Architecture, batch: SequenceBatch, path: Walk) -> None:
+def require_slopes(network: Network, batch: SequenceBatch, path: Walk) -> None:
     """Refuse variances at which derivatives overflow on the way; those of homogeneous networks have no scale."""
-    if not architecture.activation.homogeneous and path.q.max(initial=0.0) > LARGEST_SLOPE_VARIANCE:
+    if not network.activation.homogeneous and path.q.max(initial=0.0) > LARGEST_SLOPE_VARIANCE:
         step = int(path.q.max(axis=0).argmax())
         bad = int(np.searchsorted(batch.offsets, step, side="right")) - 1
         raise KernelOverflowError(
-            f"derivatives of the kernel of sequence {bad} overflow on the way: {architecture.activation.name} has them "
+            f"derivatives of the kernel of {{sequence}} overflow on the way: {network.activation.name} has them "
             f"up to variances of {LARGEST_SLOPE_VARIANCE:g}; scale the inputs down",
             sequence=bad,
         )
@@ -247,7 +264,7 @@ def _walk_any(
                 if not (total < activation.largest_variance).all():
                     bad = int(longest_first[np.flatnonzero(~(total < activation.largest_variance))[0]])
                     raise KernelOverflowError(
-                        f"the variance of sequence {bad} overflows at step {t} (layer {layer + 1}): scale the inputs "
+                        f"the variance of {{sequence}} overflows at step {t} (layer {layer + 1}): scale the inputs "
                         f"down, or lower sigma_w or sigma_u; {activation.name} is not homogeneous, so no scale can be "
                         "taken out",
                         sequence=bad,

@@ -25,9 +25,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from ..activations.compiled import compile_function, inlined, no_overlap, wide_vectors
-from ..activations.signatures import FARTHEST, partials_signature
-from ..engine.fused.close import (
+from ...activations.compiled import compile_function, inlined, no_overlap, wide_vectors
+from ...activations.signatures import FARTHEST, partials_signature
+from .close import (
     CLOSER,
     GROWTH,
     SLOPE,
@@ -94,7 +94,7 @@ class Parts(NamedTuple):
     close: NDArray[np.float64]
 
 
-class Network(NamedTuple):
+class Factors(NamedTuple):
     """The network in numbers. factors : (L, 6), forward factors of W, U, b, then their gradient factors (17)."""
 
     factors: NDArray[np.float64]
@@ -718,14 +718,14 @@ def reverse_pass(
 ) -> None:  # fmt: skip
     """Kernel values and their derivatives by x, for all lanes, block by block.
 
-    The fields of a `Network`, a `Rows` and a `Parts` come one by one, which Python hands over faster.
+    The fields of a `Factors`, a `Rows` and a `Parts` come one by one, which Python hands over faster.
     lanes : (blocks, 9, n), n lanes to a block, a multiple of 8; the last ones may be padding: `n_real` counts the
         others. scale : (blocks, n), what multiplies the outputs of a lane. runs : (blocks, n), end of the run of lanes
         with the same x, read where a run begins.
     steps : (D + 1, rows, n), small, at, right_marks : working memory, of any content.
     value : (blocks, n), gradient : (rows of x, m), added to.
     """
-    network = Network(factors, own, variance, every_step, tied)
+    network = Factors(factors, own, variance, every_step, tied)
     rows = Rows(first, bias, growth, n_partials, n_rows)
     parts = Parts(recurrent, below, over, growths, inputs, raw, readout, marks, close)
     n = lanes.shape[2]
@@ -760,7 +760,7 @@ def compiled_reverse_pass() -> Any:
     signature = types.void(
         types.FunctionType(partials_signature(dtype)),
         vector,
-        *_fields(Network),
+        *_fields(Factors),
         *_fields(Rows),
         *_fields(Parts),
         types.Array(types.int64, 3, "C"),

@@ -1,4 +1,4 @@
-"""Gradients of many kernel values by their first argument: which lanes there are, and who computes them.
+"""InputSlopes of many kernel values by their first argument: which lanes there are, and who computes them.
 
 In go a kernel, a batch and pairs of its sequences; out come Θ and ∂Θ/∂x of every pair. Per direction of reading the
 batch is walked once. Then pairs are sorted by length and cut into tasks for threads; a task lays its pairs out in
@@ -19,18 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..activations import Lanes
-from ..engine import Scale, load_engine, scales
-from ..engine.fused.close import close_rows
-from ..engine.fused.memory import LINE, scratch
-from ..engine.fused.sweep import PARTIALS
-from ..engine.fused.units import accumulated, unit_parts
-from ..engine.fused.walk import require_slopes, walk
 from ..errors import HermiteAccuracyWarning, KernelOverflowError
-from ..kernels import NetworkKernel
-from ..network import Architecture
+from ..network import Network
 from ..runtime import run_in_threads
 from ..sequences import SequenceBatch
-from .reverse import (
+from .contract import InputSlopes, Plan
+from .fused import FusedEngine
+from .fused.close import close_rows
+from .fused.memory import LINE, scratch
+from .fused.reverse import (
     BEGIN,
     LANE_ROWS,
     OUT,
@@ -42,12 +39,17 @@ from .reverse import (
     X_LAST,
     X_STEPS,
     Y_LAST,
-    Network,
+    Factors,
     Parts,
     Rows,
     compiled_reverse_pass,
     small_rows,
 )
+from .fused.sweep import PARTIALS
+from .fused.units import accumulated, unit_parts
+from .fused.walk import require_slopes, walk
+from .scale import Scale, inverse_root
+from .sides import directions_of
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -65,12 +67,6 @@ GROUP_NUMBERS = 40_000_000
 NUDGE = 1e-100
 
 
-def require_number_per_pair(kernel: NetworkKernel, name: str) -> None:
-    """Refuse a readout that gives a whole table per pair."""
-    if kernel._architecture().readout == "sequence":
-        raise ValueError(f'{name} needs one number per pair: take readout="last" or "mean", not "sequence"')
-
-
 def join(first: SequenceBatch, second: SequenceBatch | None = None) -> SequenceBatch:
     """Both batches as one, in float64: expansions of activations then have the same order on both sides."""
     first = first.astype(np.float64)
@@ -80,29 +76,17 @@ def join(first: SequenceBatch, second: SequenceBatch | None = None) -> SequenceB
     return SequenceBatch(np.concatenate([first.values, second.values]), offsets)
 
 
-@dataclass(frozen=True)
-class Gradients:
-    """Kernel values and their derivatives by x.
-
-    Attributes
-    ----------
-    value : (P,), Θ of every pair.
-    gradient : (S, m), ∂Θ/∂x_t of all steps of the first sequences, pair after pair.
-    offsets : (P + 1,), where each pair begins.
-    """
-
-    value: Array
-    gradient: Array
-    offsets: Index
-
-
 class PairGradients:
     """∂Θ(x, y)/∂x of pairs out of one batch, for every setting of a kernel but the readout "sequence".
 
     Parameters
     ----------
-    kernel : what Θ is. batch : the sequences, float64.
-    with_scale : False leaves a power of two out of each pair's numbers, another one for each pair, so that ReLU
+    plan : Plan
+        What Θ is, and how many threads there are.
+    batch : SequenceBatch
+        The sequences, float64.
+    with_scale : bool
+        False leaves a power of two out of each pair's numbers, another one for each pair, so that ReLU
         networks don't overflow; their course over time is the same.
 
     Notes
@@ -112,25 +96,20 @@ class PairGradients:
     one, and between the one-sided ones where φ has a kink.
     """
 
-    def __init__(
-        self, kernel: NetworkKernel, batch: SequenceBatch, *, threads: int = 1, with_scale: bool = True
-    ) -> None:
-        architecture = kernel._architecture()
-        assert architecture.readout != "sequence", "one number per pair"
-        self.batch, self.threads, self.with_scale = batch, threads, with_scale
-        batches = [batch, batch.reversed()] if kernel._reads_both_ways else [batch]
-        self._ways = [_prepare(architecture, each, threads) for each in batches]
+    def __init__(self, plan: Plan, batch: SequenceBatch, *, with_scale: bool = True) -> None:
+        assert not plan.network.readout.per_step, "one number per pair"
+        self.batch, self.threads, self.with_scale = batch, plan.run.threads(), with_scale
+        self._ways = [_prepare(plan.network, each, self.threads) for each in directions_of(plan.network, batch)]
         self._normalizer: Scale | None = None
-        if kernel.normalize:
-            own = kernel._self_kernels(load_engine("fused"), architecture, batch)[1]
-            self._normalizer = scales.inverse_root(own)
+        if plan.network.normalize:
+            self._normalizer = inverse_root(FusedEngine().own_in_all_directions(plan, batch))
 
-    def __call__(self, left: Index, right: Index) -> Gradients:
+    def __call__(self, left: Index, right: Index) -> InputSlopes:
         """Of the pairs (left[p], right[p]), which always count as two different sequences."""
         offsets = _offsets(self.batch.lengths[left])
         value, gradient = np.empty(len(left)), np.empty((offsets[-1], self.batch.n_channels))
 
-        def keep(_: int, places: Index, found: Gradients) -> None:
+        def keep(_: int, places: Index, found: InputSlopes) -> None:
             value[places] = found.value
             if (np.diff(places) == 1).all():
                 rows: Any = slice(offsets[places[0]], offsets[places[-1] + 1])
@@ -140,13 +119,13 @@ class PairGradients:
             gradient[rows] = found.gradient
 
         self.each(left, right, keep)
-        return Gradients(value, gradient, offsets)
+        return InputSlopes(value, gradient, offsets)
 
     def each(
         self,
         left: Index,
         right: Index,
-        consume: Callable[[int, Index, Gradients], None],
+        consume: Callable[[int, Index, InputSlopes], None],
         advance: Callable[[float], None] = lambda amount: None,
     ) -> None:
         """Call consume(number, places, gradients) for every task, from its thread.
@@ -159,7 +138,7 @@ class PairGradients:
         # Lanes of a block should be of about the same length; among those, lanes that share x should be neighbours.
         coarse = np.floor(4 * np.log2(np.minimum(own, other)))
         order = np.lexsort((right, left, -own, -coarse))
-        cost = (own * (own + other - 1) if self._ways[0].network.every_step else own)[order]
+        cost = (own * (own + other - 1) if self._ways[0].factors.every_step else own)[order]
         number = (np.cumsum(cost) - cost) // TASK_STEPS
         edges = np.concatenate([[0], np.flatnonzero(np.diff(number)) + 1, [len(order)]])
         tasks = [(k, order[a:b]) for k, (a, b) in enumerate(pairwise(edges))]
@@ -173,7 +152,7 @@ class PairGradients:
 
         run_in_threads(work, tasks, self.threads, advance)
 
-    def _gradients(self, left: Index, right: Index, empty: Callable[..., NDArray[Any]]) -> Gradients:
+    def _gradients(self, left: Index, right: Index, empty: Callable[..., NDArray[Any]]) -> InputSlopes:
         found = self._pass(left, right, False, empty)
         if self._normalizer is None:
             return found
@@ -183,9 +162,9 @@ class PairGradients:
         lengths = np.diff(found.offsets)
         rows = np.repeat(own.offsets[place] - found.offsets[:-1], lengths) + np.arange(len(found.gradient))
         gradient = found.gradient - np.repeat(found.value, lengths)[:, None] * own.gradient[rows]
-        return Gradients(found.value, gradient, found.offsets)
+        return InputSlopes(found.value, gradient, found.offsets)
 
-    def _pass(self, left: Index, right: Index, same: bool, empty: Callable[..., NDArray[Any]]) -> Gradients:
+    def _pass(self, left: Index, right: Index, same: bool, empty: Callable[..., NDArray[Any]]) -> InputSlopes:
         """All directions of reading, added up."""
         offsets = _offsets(self.batch.lengths[left])
         value, gradient = np.zeros(len(left)), empty((int(offsets[-1]), self.batch.n_channels))
@@ -199,7 +178,7 @@ class PairGradients:
             scale = self._scale(way, pairs, without[pairs.place])
             found = _run(way, lanes, scale[owner], gradient, empty)
             value += np.bincount(pairs.place[owner], found, len(left))
-        return Gradients(value, gradient, offsets)
+        return InputSlopes(value, gradient, offsets)
 
     def _scale(self, way: _Way, pairs: _Pairs, without: Index) -> Array:
         """What the unit numbers of each pair are multiplied by: the powers taken out of ψ ψ', and the normalisers."""
@@ -208,7 +187,7 @@ class PairGradients:
             for side in (pairs.left, pairs.right):
                 scale *= self._normalizer.mantissa[way.origin[side]]
                 exponent += self._normalizer.exponent[way.origin[side]]
-        if way.network.every_step:
+        if way.factors.every_step:
             scale /= way.batch.lengths[pairs.left] * way.batch.lengths[pairs.right]
         return np.asarray(np.ldexp(scale, np.clip(exponent, -5000, 5000)))
 
@@ -224,21 +203,20 @@ class Group:
 
 
 def in_groups(
-    kernel: NetworkKernel,
+    plan: Plan,
     batch: SequenceBatch,
     left: Index,
     right: Index,
     *,
-    threads: int,
     with_scale: bool = True,
-    name: Callable[[int], str] = lambda i: f"sequence {i}",
+    name: Callable[[int], tuple[int, str]] = lambda i: (i, ""),
 ) -> Iterator[Group]:
     """The pairs in as few groups as memory allows: one, unless their sequences are very many.
 
-    `name` is what the caller calls a sequence of the batch.
+    `name` is what the caller calls a sequence of the batch: its index, and the argument it belongs to.
     """
-    architecture = kernel._architecture()
-    numbers = architecture.depth * (12 + marks_per_step(architecture)) + batch.n_channels
+    network = plan.network
+    numbers = network.depth * (12 + marks_per_step(network)) + batch.n_channels
     lengths = batch.lengths
     edges = np.array([0, len(left)])
     if lengths[np.union1d(left, right)].sum() * numbers > GROUP_NUMBERS:
@@ -247,20 +225,18 @@ def in_groups(
     for a, b in pairwise(edges):
         used, index = np.unique(np.concatenate([left[a:b], right[a:b]]), return_inverse=True)
         try:
-            gradients = PairGradients(kernel, batch.take(used), threads=threads, with_scale=with_scale)
+            gradients = PairGradients(plan, batch.take(used), with_scale=with_scale)
         except KernelOverflowError as error:  # it counts among the sequences in use
-            at = int(used[error.sequence])
-            message = str(error).replace(f"sequence {error.sequence} ", f"{name(at)} ")
-            raise KernelOverflowError(message, at) from None
+            raise error.known_as(*name(int(used[error.sequence]))) from None
         yield Group(np.arange(a, b), gradients, index[: b - a], index[b - a :])
 
 
-def marks_per_step(architecture: Architecture) -> int:
+def marks_per_step(network: Network) -> int:
     """About how many numbers the activation keeps per step: as many as at unit variance."""
     one = np.ones(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HermiteAccuracyWarning)
-        activation = architecture.activation
+        activation = network.activation
         return len(activation.marks(one, activation.moments(one), slopes=True, tolerance=1e-13))
 
 
@@ -272,7 +248,7 @@ class _Way:
     origin: Index
     twins: Index  # (N,), number of a sequence's first nudged copy, or -1
     top: Index  # power of two taken out of ψ at the steps that are read out, one per sequence
-    network: Network
+    factors: Factors
     rows: Rows
     parts: Parts
     lanes: Lanes
@@ -289,23 +265,23 @@ class _Pairs:
     weight: Array
 
 
-def _prepare(architecture: Architecture, batch: SequenceBatch, threads: int) -> _Way:
+def _prepare(network: Network, batch: SequenceBatch, threads: int) -> _Way:
     """Everything about each sequence alone."""
-    path = walk(architecture, batch, threads)
-    batch, origin, twins = _nudged(architecture, batch, path.q[0])
+    path = walk(network, batch, threads)
+    batch, origin, twins = _nudged(network, batch, path.q[0])
     if len(batch) > len(twins):
-        path = walk(architecture, batch, threads)
-    require_slopes(architecture, batch, path)
-    units = unit_parts(architecture, batch, path, threads, with_bias=True)
-    marks = architecture.activation.marks(
+        path = walk(network, batch, threads)
+    require_slopes(network, batch, path)
+    units = unit_parts(network, batch, path, threads, with_bias=True)
+    marks = network.activation.marks(
         path.q,
         path.moments,
         slopes=True,
         tolerance=1e-13,
-        accumulated=partial(accumulated, architecture, batch, path, units),
+        accumulated=partial(accumulated, network, batch, path, units),
     )
     psi, exponent = np.sqrt(path.moments.square[-1]), path.exponent[-1]
-    if architecture.readout == "last":
+    if not network.readout.every_step:
         read = batch.offsets[1:] - 1
         top, readout = exponent[read], np.zeros(len(psi))
         readout[read] = psi[read]
@@ -315,48 +291,50 @@ def _prepare(architecture: Architecture, batch: SequenceBatch, threads: int) -> 
         top = np.maximum.reduceat(size, batch.offsets[:-1])
         top = np.where(top == least, 0, top)
         readout = np.ldexp(psi, np.maximum(exponent - np.repeat(top, batch.lengths), -5000))
-    plain = architecture.activation.homogeneous  # growth is one
-    factors = np.empty((architecture.depth, 6))
-    for layer in range(architecture.depth):
-        su2 = architecture.sigma_u[layer] ** 2
+        weights = network.readout.weights(batch.lengths)
+        readout = readout if weights is None else readout * weights
+    plain = network.activation.homogeneous  # growth is one
+    factors = np.empty((network.depth, 6))
+    for layer in range(network.depth):
+        su2 = network.sigma_u[layer] ** 2
         forward = su2 / batch.n_channels if layer == 0 else su2
-        factors[layer, :3] = architecture.sigma_w[layer] ** 2, forward, architecture.sigma_b[layer] ** 2
-        factors[layer, 3:] = architecture.gradient_factors(layer, batch.n_channels)
+        factors[layer, :3] = network.sigma_w[layer] ** 2, forward, network.sigma_b[layer] ** 2
+        factors[layer, 3:] = network.gradient_factors(layer, batch.n_channels)
     return _Way(
         batch,
         origin,
         twins,
         top.astype(np.int64),
-        Network(
+        Factors(
             factors,
-            architecture.readout_factor,
-            architecture.sigma_v**2,
-            architecture.readout == "mean",
-            architecture.tied,
+            network.readout_factor if network.kind == "ntk" else network.sigma_v**2,
+            network.sigma_v**2 if network.kind == "ntk" else 0.0,
+            network.readout.averages,
+            network.tied,
         ),
-        _rows(architecture, batch.n_channels, len(marks)),
+        _rows(network, batch.n_channels, len(marks)),
         Parts(
             units.recurrent,
             units.below,
             units.bias,
-            np.ones((architecture.depth, 0)) if plain else np.ascontiguousarray(path.moments.growth),
+            np.ones((network.depth, 0)) if plain else np.ascontiguousarray(path.moments.growth),
             units.inputs,
             np.array(batch.values.T, order="C"),
             readout,
             np.ascontiguousarray(np.moveaxis(marks, 0, -1)),
-            np.zeros((architecture.depth, 0, 0))
+            np.zeros((network.depth, 0, 0))
             if plain
-            else np.ascontiguousarray(np.moveaxis(close_rows(architecture.activation, path.q), 0, -1)),
+            else np.ascontiguousarray(np.moveaxis(close_rows(network.activation, path.q), 0, -1)),
         ),
-        architecture.activation.lanes(np.dtype(np.float64)),
-        np.append(architecture.activation.parameters, 1.0),
+        network.activation.lanes(np.dtype(np.float64)),
+        np.append(network.activation.parameters, 1.0),
     )
 
 
-def _nudged(architecture: Architecture, batch: SequenceBatch, q: Array) -> tuple[SequenceBatch, Index, Index]:
+def _nudged(network: Network, batch: SequenceBatch, q: Array) -> tuple[SequenceBatch, Index, Index]:
     """The batch, followed by two copies of every sequence with steps of no variance, moved off zero on either side."""
     origin, twins = np.arange(len(batch)), np.full(len(batch), -1, dtype=np.int64)
-    blank = (q == 0) & (architecture.sigma_u[0] > 0)
+    blank = (q == 0) & (network.sigma_u[0] > 0)
     if not blank.any():
         return batch, origin, twins
     which = np.flatnonzero(np.logical_or.reduceat(blank, batch.offsets[:-1]))
@@ -371,15 +349,15 @@ def _nudged(architecture: Architecture, batch: SequenceBatch, q: Array) -> tuple
     return SequenceBatch(np.concatenate(values), offsets), np.concatenate([origin, np.repeat(which, 2)]), twins
 
 
-def _rows(architecture: Architecture, channels: int, n_marks: int) -> Rows:
-    first, bias, growth = (np.full(architecture.depth, -1, dtype=np.int64) for _ in range(3))
+def _rows(network: Network, channels: int, n_marks: int) -> Rows:
+    first, bias, growth = (np.full(network.depth, -1, dtype=np.int64) for _ in range(3))
     n_partials, count = PARTIALS if n_marks else 3, 0
-    for layer in range(architecture.depth):
+    for layer in range(network.depth):
         first[layer] = count
         count += n_partials + SOURCE + 2 * (channels if layer == 0 else 1)
         for row, wanted in (
-            (bias, architecture.sigma_b[layer] > 0),
-            (growth, not architecture.activation.homogeneous),
+            (bias, network.sigma_b[layer] > 0),
+            (growth, not network.activation.homogeneous),
         ):
             if wanted:
                 row[layer] = count
@@ -405,7 +383,7 @@ def _lanes(way: _Way, pairs: _Pairs, same: bool, offsets: Index, backwards: bool
     own, other = batch.lengths[left], batch.lengths[right]
     owner = np.arange(len(left))
     ahead = other - own  # t' - t along the lane
-    if way.network.every_step:
+    if way.factors.every_step:
         counts = own + other - 1
         owner = np.repeat(owner, counts)
         own, other = own[owner], other[owner]
@@ -434,7 +412,7 @@ def _run(way: _Way, lanes: Index, scale: Array, gradient: Array, empty: Callable
     compiled_reverse_pass()(
         way.lanes.partials,
         way.parameters,
-        *way.network,
+        *way.factors,
         *way.rows,
         *way.parts,
         table,

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .tiles import Scale
+
+class Scale(NamedTuple):
+    """Positive numbers of any size, mantissa 2^exponent: one per sequence (or per step)."""
+
+    mantissa: NDArray[np.float64]
+    exponent: NDArray[np.int64]
+
 
 #: Exponents up to this are no danger: products of a few such numbers are far from the ends of the range.
 PLAIN = 200
@@ -46,3 +54,8 @@ def to_float(a: Scale) -> NDArray[np.float64]:
     """Plain floats; what is too large becomes infinite."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(np.ldexp(a.mantissa, np.clip(a.exponent, -(1 << 30), 1 << 30).astype(np.intc)))
+
+
+def times(a: Scale, b: Scale) -> Scale:
+    """a b."""
+    return Scale(a.mantissa * b.mantissa, a.exponent + b.exponent)

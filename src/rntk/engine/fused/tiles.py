@@ -1,0 +1,364 @@
+"""Tiles of the fused engine: a Gram matrix cut into rectangles, swept on all threads, put together in memory.
+
+No number depends on how the matrix is cut, or on which thread a tile runs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import from_dtype, types
+from numpy.typing import NDArray
+
+from ...activations.compiled import compile_function, inlined
+from ..contract import Plan, Values
+from .memory import LANES, aligned_zeros
+from .side import PANEL_BYTES, FusedWay, Panel, swept_directions, working_precision
+from .sweep import LAST, MEAN, SEQUENCE, compiled_sweep, work_size
+
+Index = NDArray[np.int64]
+#: Bytes of everything swept together: what is touched in a step stays in 48 KiB of L1.
+CHUNK_BYTES = 32768
+#: Pair-steps per tile: a few milliseconds, long against scheduling and short against imbalance.
+TILE_STEPS = 4e6
+#: Largest tile output in numbers: bounds the memory a tile takes whatever the readout.
+TILE_NUMBERS = 4e6
+
+
+class Tile(NamedTuple):
+    """Sequences begin to end of the left side, of its panel `left`, with those of panel `right` of the other."""
+
+    left: int
+    begin: int
+    end: int
+    right: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a tile yields: the kernels at `row_index` × `column_index` of the Gram matrices.
+
+    Attributes
+    ----------
+    nngp, ntk : (rows, columns).
+    gradient : (P, rows, columns), along each direction.
+    valid : (rows,), first column that was computed in each row; what lies before belongs to the mirror image.
+    """
+
+    row_index: Index
+    column_index: Index
+    nngp: NDArray[Any]
+    ntk: NDArray[Any]
+    gradient: NDArray[Any]
+    valid: Index
+
+
+class Tiles:
+    """The Gram matrices of two ways, or of one with itself."""
+
+    def __init__(self, plan: Plan, left: FusedWay, right: FusedWay | None) -> None:
+        self.plan, self.network = plan, plan.network
+        self.symmetric = right is None
+        self.left = left
+        self.right = left if right is None else right
+        self._swept = swept_directions(plan)
+        self._slots = np.full(len(plan.directions), -1, dtype=np.int64)
+        self._slots[self._swept] = np.arange(len(self._swept))
+        self._working = working_precision(plan)
+        readout = self.network.readout
+        self._by_step = readout.every_step
+        self._geometry = (SEQUENCE if readout.per_step else MEAN) if readout.every_step else LAST
+        # What the gradient is of, as weights of Q and V, and whether the latter moves with σ_v (theory.md (13)).
+        variance, is_ntk = self.network.sigma_v**2, self.network.parameterization == "ntk"
+        self._moving = (
+            (variance, self.network.readout_factor, is_ntk) if self.network.kind == "ntk" else (0.0, variance, True)
+        )
+        self._lanes = self.network.activation.lanes(self._working)
+        self._rescale = compiled_rescale(self._working)
+        self._sweep = compiled_sweep(self._working)
+
+    def run(self) -> Values:
+        """All tiles, on the threads of the plan."""
+        plan, dtype = self.plan, self.plan.dtype
+        shape = (len(self.left.index), len(self.right.index))
+        found = {kind: np.empty(shape, dtype) for kind in plan.kinds}
+        gradient = np.empty((len(plan.directions), *shape), dtype)
+        place = compiled_place(dtype)
+
+        def finish(tile: Tile) -> float:
+            block = self.compute(tile)
+            where = block.row_index, block.column_index, block.valid, self.symmetric
+            for kind, out in found.items():
+                place(getattr(block, kind), *where, out)
+            for part, out in zip(block.gradient, gradient, strict=True):
+                place(part, *where, out)
+            return tile.cost
+
+        # The largest first: what is left over at the end is small, and all threads finish together.
+        tiles = sorted(self.plan_tiles(), key=lambda tile: -tile.cost)
+        with plan.run.bar(plan.title, sum(tile.cost for tile in tiles)) as advance:
+            plan.run.each(finish, tiles, advance)
+        return Values(found.get("nngp"), found.get("ntk"), np.moveaxis(gradient, 0, 2))
+
+    def plan_tiles(self) -> list[Tile]:
+        """Rectangles of about `TILE_STEPS` pair-steps; on and above the diagonal where that is all there is."""
+        kept = 2 * (1 + len(self._swept))
+        tiles = []
+        for p, panel in enumerate(self.right.right):
+            lanes, right_steps = panel.array.shape[2], int(panel.lengths[0])
+            for o, own in enumerate(self.left.left):
+                begin, last = own.begin, min(own.end, panel.end) if self.symmetric else own.end
+                while begin < last:
+                    steps = int(self.left.batch.lengths[begin])
+                    per_row = lanes * (steps if self._by_step else min(steps, right_steps))
+                    output = lanes * kept * (steps if self.network.readout.per_step else 1)
+                    end = begin + max(1, int(min(TILE_STEPS / per_row, TILE_NUMBERS / output, last - begin)))
+                    share = 1 - max(0, begin - panel.begin) / (panel.end - panel.begin) if self.symmetric else 1
+                    tiles.append(Tile(o, begin, end, p, float(per_row * (end - begin) * share)))
+                    begin = end
+        return tiles
+
+    def plan_own(self) -> list[Tile]:
+        """Only the pairs of a sequence with itself, one tile each, where each has a panel of its own."""
+        tiles = []
+        for p, panel in enumerate(self.right.right):
+            o = next(o for o, own in enumerate(self.left.left) if own.begin <= panel.begin < own.end)
+            tiles.append(Tile(o, panel.begin, panel.end, p, float(panel.lengths[0]) ** 2))
+        return tiles
+
+    def compute(self, tile: Tile) -> Block:
+        begin, end = tile.begin, tile.end
+        own, panel = self.left.left[tile.left], self.right.right[tile.right]
+        rows = np.arange(begin, end)
+        lanes = panel.array.shape[2]
+        first = np.full(len(rows), panel.first, dtype=np.int64)
+        same = np.full(len(rows), -1, dtype=np.int64)
+        if self.symmetric:
+            inside = rows >= panel.begin
+            lane = panel.starts[np.where(inside, rows - panel.begin, 0)]
+            same[inside] = lane[inside]
+            first[inside] = np.maximum(lane[inside] // LANES * LANES, panel.first)
+        readout = self.network.readout
+        kept = int(self.left.batch.lengths[begin]) if readout.per_step else 1
+        shape = (len(rows), 1 + len(self._swept), kept, lanes)
+        value, tangent = aligned_zeros(shape, self._working), aligned_zeros(shape, self._working)
+        layout = self.left.layout
+        # At least a few rows per call where they are short, even if gradients then spill into the second cache.
+        least = 4 if lanes * self._working.itemsize <= 2 * PANEL_BYTES else 1
+        kind = (layout, self._geometry, self.network.tied)
+        touched = work_size(*kind, 1, lanes) + (2 * lanes * (1 + len(self._swept)) if readout.averages else 0)
+        chunk = max(least, int(CHUNK_BYTES // (touched * self._working.itemsize)))
+        view = own.array[:, :, begin - own.begin : end - own.begin]
+        if self._by_step:
+            view = view[: int(self.left.batch.lengths[begin])]
+        self._sweep(
+            self._lanes.forward,
+            self._lanes.partials,
+            self.left.parameters,
+            *kind,
+            np.ascontiguousarray(view),
+            panel.array,
+            self.left.batch.lengths[begin:end].copy(),
+            panel.lengths,
+            panel.starts if self._by_step else np.empty(0, np.int64),
+            panel.lane_steps,
+            same,
+            first,
+            chunk,
+            aligned_zeros((work_size(*kind, chunk, lanes),), self._working),
+            value,
+            tangent,
+        )
+        return self._finish(rows, panel, value, tangent)
+
+    def _finish(self, rows: NDArray[np.int64], panel: Panel, value: NDArray[Any], tangent: NDArray[Any]) -> Block:
+        """From unit numbers to kernels: gather lanes, put the scales back, add the readout's own term."""
+        readout = self.network.readout
+        left, right = self.left, self.right
+        columns = np.arange(panel.begin, panel.end)
+        norm_rates_left, norm_rates_right = left.norm_rates, right.norm_rates
+        if not readout.every_step:
+            V, Q = value[:, :, 0], tangent[:, :, 0]
+            i, j = rows, columns
+            rate_i, rate_j = norm_rates_left, norm_rates_right
+        elif readout.averages:
+            V, Q = self._sum_lanes(panel, value, 0), self._sum_lanes(panel, tangent, 1)
+            i, j = rows, columns
+            rate_i = rate_j = np.zeros((len(self._swept), max(len(left.batch), len(right.batch))))
+        else:
+            lanes = np.flatnonzero(panel.lane_steps >= 0)
+            picked = [
+                np.concatenate(
+                    [part[r, :, : left.batch.lengths[row]][..., lanes] for r, row in enumerate(rows)], axis=1
+                )
+                for part in (value, tangent)
+            ]
+            V, Q = (np.ascontiguousarray(part.transpose(1, 0, 2)) for part in picked)
+            i = np.concatenate([np.arange(left.batch.offsets[row], left.batch.offsets[row + 1]) for row in rows])
+            j = np.arange(right.batch.offsets[panel.begin], right.batch.offsets[panel.end])
+            rate_i, rate_j = norm_rates_left, norm_rates_right
+        network = self.network
+        nngp, ntk = np.empty((len(i), len(j)), self._working), np.empty((len(i), len(j)), self._working)
+        gradient = np.empty((len(self.plan.directions), len(i), len(j)), self._working)
+        rate_i, rate_j = np.ascontiguousarray(rate_i[:, i]), np.ascontiguousarray(rate_j[:, j])
+        self._rescale(
+            V,
+            Q,
+            *(part[i] for part in (*left.value_scale, *left.tangent_scale)),
+            *(part[j] for part in (*right.value_scale, *right.tangent_scale)),
+            rate_i,
+            rate_j,
+            self._slots,
+            np.array([direction.sigma_v for direction in self.plan.directions], dtype=np.float64),
+            network.sigma_v**2,
+            network.readout_factor,
+            *self._moving,
+            nngp,
+            ntk,
+            gradient,
+        )
+        # Where only the upper triangle is computed, row i is good from column i on.
+        valid = np.maximum(i - j[0], 0) if self.symmetric else np.zeros_like(i)
+        with np.errstate(over="ignore"):
+            nngp, ntk, gradient = (part.astype(self.plan.dtype, copy=False) for part in (nngp, ntk, gradient))
+        return Block(self.left.index[i], self.right.index[j], nngp, ntk, gradient, valid)
+
+    def _sum_lanes(self, panel: Panel, part: NDArray[Any], which: int) -> NDArray[Any]:
+        """Weighted sum over the right side's steps; see `_sum_steps`."""
+        layout = self.right.layout
+        out = np.empty((len(part), part.shape[1], panel.end - panel.begin), self._working)
+        weights = panel.array[0, layout.weights + which]
+        rates = panel.array[0, layout.weights + 2 : layout.weights + 1 + part.shape[1]]
+        compiled_sum_steps(self._working)(part, weights, rates, panel.starts, panel.lengths, out)
+        return out
+
+
+@cache
+def compiled_sum_steps(dtype: np.dtype[Any]) -> Any:
+    """`_sum_steps` for `dtype`."""
+    real, index = from_dtype(dtype), types.Array(types.int64, 1, "C")
+    vector, table = types.Array(real, 1, "C"), types.Array(real, 2, "C")
+    signature = types.void(types.Array(real, 4, "C"), vector, table, index, index, types.Array(real, 3, "C"))
+    return compile_function(_sum_steps, signature)
+
+
+def _sum_steps(part: Any, weights: Any, rates: Any, starts: Any, lengths: Any, out: Any) -> None:
+    # In float64 and in the order of the steps: the same numbers whatever the tile.
+    for r in range(part.shape[0]):
+        for k in range(starts.size):
+            begin, end = starts[k] + 1, starts[k] + 1 + lengths[k]
+            for p in range(part.shape[1]):
+                total = 0.0
+                for s in range(begin, end):
+                    term = np.float64(part[r, p, 0, s])
+                    if p > 0:
+                        term += np.float64(rates[p - 1, s]) * np.float64(part[r, 0, 0, s])
+                    total += np.float64(weights[s]) * term
+                out[r, p, k] = total
+
+
+def _rescale(
+    V: Any,
+    Q: Any,
+    value_i: Any,
+    value_exponent_i: Any,
+    tangent_i: Any,
+    tangent_exponent_i: Any,
+    value_j: Any,
+    value_exponent_j: Any,
+    tangent_j: Any,
+    tangent_exponent_j: Any,
+    rate_i: Any,
+    rate_j: Any,
+    slots: Any,
+    sigma_v_moves: Any,
+    variance: float,
+    own: float,
+    moving_variance: float,
+    moving_own: float,
+    own_moves: bool,
+    nngp: Any,
+    ntk: Any,
+    gradient: Any,
+) -> None:
+    """Put the scales back and add the readout's own term: 𝒦 = σ_v² V, Θ = (own) V + σ_v² V' Θ[L] (theory.md (13))."""
+    rows, columns = nngp.shape
+    plain = not (value_exponent_j.any() or tangent_exponent_j.any())
+    for a in range(rows):
+        unit_v, unit_q, v, q = V[a, 0], Q[a, 0], nngp[a], ntk[a]
+        value, tangent = value_i[a], tangent_i[a]
+        e, f = value_exponent_i[a], tangent_exponent_i[a]
+        if plain and e == 0 and f == 0:
+            for b in range(columns):
+                v[b] = unit_v[b] * (value * value_j[b])
+                q[b] = unit_q[b] * (tangent * tangent_j[b])
+        else:
+            for b in range(columns):
+                # Zero times a scale beyond the largest float is zero.
+                v[b] = unit_v[b] * _ldexp(value * value_j[b], e + value_exponent_j[b]) if unit_v[b] != 0 else 0.0
+                q[b] = unit_q[b] * _ldexp(tangent * tangent_j[b], f + tangent_exponent_j[b]) if unit_q[b] != 0 else 0.0
+        for p in range(gradient.shape[0]):
+            moved, k = gradient[p, a], slots[p]
+            for b in range(columns):
+                moved[b] = 2 * sigma_v_moves[p] * ((moving_own * v[b] if own_moves else 0.0) + moving_variance * q[b])
+                if k >= 0:
+                    rate = rate_i[k, a] + rate_j[k, b]
+                    by_value = _ldexp(value * value_j[b], e + value_exponent_j[b])
+                    by_tangent = _ldexp(tangent * tangent_j[b], f + tangent_exponent_j[b])
+                    moved[b] += moving_own * (V[a, 1 + k, b] * by_value + rate * v[b])
+                    moved[b] += moving_variance * (Q[a, 1 + k, b] * by_tangent + rate * q[b])
+        for b in range(columns):
+            q[b] = own * v[b] + variance * q[b]
+            v[b] = variance * v[b]
+
+
+@inlined
+def _ldexp(x: float, exponent: int) -> float:
+    """x 2^exponent for any exponent; most of the time there is nothing to do."""
+    largest = 1 << 30
+    return x if exponent == 0 else math.ldexp(x, max(min(exponent, largest), -largest))
+
+
+@cache
+def compiled_rescale(dtype: np.dtype[Any]) -> Any:
+    """`_rescale` for `dtype`."""
+    real = from_dtype(dtype)
+    unit, out = types.Array(real, 3, "C"), types.Array(real, 2, "C")
+    scale = (types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C"))
+    rates = types.Array(types.float64, 2, "C")
+    signature = types.void(
+        unit,
+        unit,
+        *scale * 4,
+        rates,
+        rates,
+        types.Array(types.int64, 1, "C"),
+        types.Array(types.float64, 1, "C"),
+        *(types.float64,) * 4,
+        types.boolean,
+        out,
+        out,
+        types.Array(real, 3, "C"),
+    )
+    return compile_function(_rescale, signature)
+
+
+@cache
+def compiled_place(dtype: np.dtype[Any]) -> Any:
+    """`_place` for `dtype`."""
+    real, index = from_dtype(dtype), types.Array(types.int64, 1, "C")
+    source, target = types.Array(real, 2, "A"), types.Array(real, 2, "C")
+    return compile_function(_place, types.void(source, index, index, index, types.boolean, target))
+
+
+def _place(block: Any, rows: Any, columns: Any, valid: Any, symmetric: bool, out: Any) -> None:
+    for a in range(rows.size):
+        for b in range(valid[a], columns.size):
+            out[rows[a], columns[b]] = block[a, b]
+            if symmetric:
+                out[columns[b], rows[a]] = block[a, b]

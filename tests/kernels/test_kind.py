@@ -1,0 +1,92 @@
+"""`kind="nngp"`: the covariance of untrained networks as a kernel of its own, wherever a tangent kernel goes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.svm import SVC
+
+from rntk import NTK, RNTK, input_gradient, sensitivity
+
+ENGINES = ("fused", "reference", "array")
+
+
+def data(seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(length) for length in (4, 1, 6, 3)]
+
+
+@pytest.mark.parametrize("readout", ["last", "mean", "sequence"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_kind_is_what_both_calls_nngp(engine, readout):
+    X, Y = data(), data(1)[:2]
+    settings = {"sigma_h": 0.3, "sigma_b": 0.1, "readout": readout, "engine": engine}
+    kernel = RNTK(kind="nngp", **settings)
+    for other in (None, Y):
+        np.testing.assert_allclose(kernel(X, other), RNTK(**settings).both(X, other).nngp, rtol=1e-13, atol=1e-15)
+        np.testing.assert_array_equal(kernel(X, other), RNTK(**settings).nngp(X, other))
+        np.testing.assert_array_equal(kernel.both(X, other).ntk, RNTK(**settings).both(X, other).ntk)
+    np.testing.assert_allclose(kernel.diag(X), np.diag(kernel(X)), rtol=1e-13)
+    normalized = RNTK(kind="nngp", normalize=True, bidirectional=True, **settings)(X)
+    plain = RNTK(kind="nngp", bidirectional=True, **settings)(X)
+    root = np.sqrt(np.diag(plain))
+    np.testing.assert_allclose(normalized, plain / root / root[:, None], rtol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
+def test_gradients_of_the_kind_are_differences_of_it(activation):
+    kernel = RNTK(activation, sigma_w=0.9, sigma_b=0.2, kind="nngp")
+    X, h = data(), 1e-5
+    _, gradient = kernel(X, eval_gradient=True)
+    for p, unit in enumerate(np.eye(len(kernel.theta))):
+        up, down = (kernel.clone_with_theta(kernel.theta + step * unit)(X) for step in (h, -h))
+        np.testing.assert_allclose(gradient[:, :, p], (up - down) / (2 * h), rtol=1e-7, atol=1e-9)
+
+
+def test_sensitivity_of_the_kind_is_the_size_of_its_gradient():
+    X, kernel = data(), RNTK("erf", kind="nngp")
+    found = sensitivity(kernel, X[:1], X[2:3], keep_pairs=True)
+    np.testing.assert_allclose(found.pairs[0], np.abs(input_gradient(kernel, X[0], X[2])), rtol=1e-12)
+    assert not np.allclose(found.pairs[0], np.abs(input_gradient(RNTK("erf"), X[0], X[2])))
+
+
+def test_vectors_have_the_kind_too():
+    X = np.random.default_rng(2).standard_normal((5, 3))
+    np.testing.assert_array_equal(NTK(kind="nngp", depth=2)(X), NTK(depth=2).nngp(X))
+
+
+def test_scikit_learn_takes_the_kind():
+    X = np.random.default_rng(3).standard_normal((20, 6))
+    y = X.sum(axis=1)
+    kernel = RNTK(kind="nngp", sigma_b=0.1)
+    assert clone(kernel) == kernel != RNTK(sigma_b=0.1)
+    np.testing.assert_array_equal(
+        SVC(kernel=kernel).fit(X, y > 0).predict(X), SVC(kernel=kernel.nngp).fit(X, y > 0).predict(X)
+    )
+    assert GaussianProcessRegressor(kernel, alpha=0.1).fit(X, y).kernel_.kind == "nngp"
+    with pytest.raises(ValueError, match='kind must be "ntk" or "nngp"'):
+        RNTK(kind="neural")(X)
+
+
+def test_each_side_is_normalised_once(monkeypatch):
+    """A stored side keeps its diagonal: another comparison computes that of the new sequences only."""
+    from rntk.engine.fused import FusedEngine
+
+    seen = []
+    own = FusedEngine.own_kernels
+
+    def counted(self, plan, batch):
+        seen.append(len(batch))
+        return own(self, plan, batch)
+
+    monkeypatch.setattr(FusedEngine, "own_kernels", counted)
+    kernel = RNTK(normalize=True, readout="mean")
+    engine, (batch,) = kernel.read(data())
+    plan = kernel.plan()
+    side = engine.prepare(plan, batch)
+    engine.pairs(side)
+    for k in range(3):
+        engine.pairs(engine.prepare(plan, kernel.read_batch(data(4)[k : k + 1])), side)
+    assert seen == [4, 1, 1, 1]
