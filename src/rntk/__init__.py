@@ -59,9 +59,9 @@ _HOME = {
     "SequenceError": "rntk.errors",
     "as_batch": "rntk.sequences",
     "input_gradient": "rntk.theory",
-    "load": "rntk.io.models",
+    "load": "rntk.io",
     "read": "rntk.io",
-    "save": "rntk.io.models",
+    "save": "rntk.io",
     "sensitivity": "rntk.theory",
     "suggest": "rntk.theory",
 }
@@ -74,9 +74,9 @@ if TYPE_CHECKING:
     from .errors import HermiteAccuracyWarning as HermiteAccuracyWarning
     from .errors import KernelOverflowError as KernelOverflowError
     from .errors import SequenceError as SequenceError
+    from .io import load as load
     from .io import read as read
-    from .io.models import load as load
-    from .io.models import save as save
+    from .io import save as save
     from .kernels import NTK as NTK
     from .kernels import RNTK as RNTK
     from .learners import RNTKSVC as RNTKSVC

@@ -87,7 +87,7 @@ class ModelFileError(ValueError):
 
     Examples
     --------
-    >>> from rntk.io.models import load
+    >>> from rntk.io import load
     >>> try:
     ...     load("nowhere/model.rntk")
     ... except ModelFileError as error:

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import rntk
 from helpers.refusals import assert_one_line_refusal
+from rntk import load, save
 from rntk.cli import app
-from rntk.io.models import load, save
 
 
 def run(*arguments: object):

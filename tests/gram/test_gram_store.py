@@ -344,7 +344,7 @@ X = np.random.default_rng(0).standard_normal((60, 30))
 for k in range(5):
     K = rntk.gram.compute(RNTK(sigma_b=0.1 * k), X, out=f"{sys.argv[1]}/{k}.zarr", block=int(sys.argv[2]))
     print(K.to_array().tobytes().hex()[:2000])
-    print(rntk.gram.cached(sys.argv[1] + "/cache", RNTK(sigma_b=0.1 * k), X).tobytes().hex()[:2000])
+    print(rntk.gram.cached(sys.argv[1] + "/cache", RNTK(sigma_b=0.1 * k), X).to_array().tobytes().hex()[:2000])
 """
 
 

@@ -14,9 +14,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 
 from helpers.tolerances import relative_error
-from rntk import RNTK
+from rntk import RNTK, load, save
 from rntk.errors import KernelOverflowError, SequenceError
-from rntk.io.models import load, save
 from rntk.linear import (
     ConvolutionDescent,
     ConvRegressor,

@@ -63,7 +63,7 @@ def fit(
     content = read_data(data, label, format, missing)
     classify, y = _targets(content, task)
 
-    from ..io.models import save
+    from ..io import save
     from ..learners import RNTKClassifier, RNTKRegressor
 
     learner = RNTKClassifier if classify else RNTKRegressor

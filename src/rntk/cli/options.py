@@ -53,7 +53,7 @@ def read_data(path: Path, label: str, format: Format | None, missing: Missing) -
 
 def load_model(path: Path) -> Any:
     """The learner in a file, or a refusal."""
-    from ..io.models import load
+    from ..io import load
 
     with refusing():
         return load(path)

@@ -265,7 +265,16 @@ def stream(
     return GramMatrix(MemoryStore(layout, work.dtype, Tiles(work, layout, budget).compute, keep))
 
 
-def cached(folder: Any, kernel: Any, X: Any, Y: Any = None, *, key: str | None = None) -> Array:
+def cached(
+    folder: Any,
+    kernel: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    key: str | None = None,
+    memory: int | float | str = "1GB",
+    progress: bool | None = False,
+) -> GramMatrix:
     """kernel(X), or kernel(X, Y), from a folder of Gram matrices where it is there; otherwise computed and kept there.
 
     Every matrix is a store of `compute`, named by what it is of, so that one folder serves many kernels, sequences and
@@ -275,13 +284,13 @@ def cached(folder: Any, kernel: Any, X: Any, Y: Any = None, *, key: str | None =
     ----------
     folder : path or None
         Made if need be. None keeps nothing.
-    kernel, X, Y, key
+    kernel, X, Y, key, memory, progress
         As for `rntk.gram.compute`.
 
     Returns
     -------
-    array of shape (n, n')
-        In the kernel's precision.
+    GramMatrix
+        Complete.
 
     Raises
     ------
@@ -296,14 +305,14 @@ def cached(folder: Any, kernel: Any, X: Any, Y: Any = None, *, key: str | None =
     >>> from rntk.gram import cached
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     K = cached(folder, RNTK(), np.ones((5, 3)))
-    ...     bool((K == cached(folder, RNTK(), np.ones((5, 3)))).all())
+    ...     bool((K.to_array() == cached(folder, RNTK(), np.ones((5, 3))).to_array()).all())
     True
     """
     work = make_work(kernel, X, Y, "ntk", None)
     identity = None if folder is None else work.identity(key)
+    how: dict[str, Any] = {"key": key, "memory": memory, "progress": progress}
     if identity is None or not is_known(identity):
-        sides = [work.pairwise.prepare(work.part(k, slice(0, len(side)))) for k, side in enumerate(work.sides)]
-        return work.pairwise.pairs(*sides)
+        return compute(kernel, X, Y, **how)
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -312,7 +321,7 @@ def cached(folder: Any, kernel: Any, X: Any, Y: Any = None, *, key: str | None =
     name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
     out = place / f"{name}.zarr"
     try:
-        return compute(kernel, X, Y, out, key=key).to_array()
+        return compute(kernel, X, Y, out, **how)
     except GramStoreError:  # damaged beyond its tiles; it is nobody's but ours
         shutil.rmtree(out, ignore_errors=True)
-        return compute(kernel, X, Y, out, key=key).to_array()
+        return compute(kernel, X, Y, out, **how)

@@ -13,18 +13,13 @@ import uuid
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
-from ..activations import Activation, as_activation
 from ..engine import REVISION
+from ..kernels.description import describe
 from ..sequences import SequenceBatch
 
-#: Packages whose kernels compute what their parameters say.
-KNOWN = ("rntk.kernels.", "sklearn.gaussian_process.kernels")
 #: What the identity of a kernel begins with that isn't known.
 UNKNOWN = "unknown"
-#: Parameters of kernels that leave every number as it is.
-WITHOUT_EFFECT = ("n_jobs", "progress")
 
 
 def identify(
@@ -34,7 +29,7 @@ def identify(
 
     Of a kernel that can't be described and has no `key` it is like no other, not even that of the same call again.
     """
-    described = _describe(kernel)
+    described = describe(kernel, numbers_only=True)
     known: dict[str, Any] = {"kernel": described} if described is not None else {}
     if key is not None:
         known["key"] = key
@@ -59,49 +54,6 @@ def digest(batch: SequenceBatch) -> str:
     found.update(batch.offsets.data)
     found.update(batch.values.data)
     return found.hexdigest()
-
-
-def _describe(kernel: Any) -> dict[str, Any] | None:
-    """Class and parameters of a kernel as plain values; None if there is anything in it that isn't one."""
-    if not (isinstance(kernel, Kernel) and type(kernel).__module__.startswith(KNOWN)):
-        return None
-    found: dict[str, Any] = {"class": type(kernel).__name__}
-    try:
-        for name, value in kernel.get_params(deep=False).items():
-            if name not in WITHOUT_EFFECT and not name.endswith("_bounds"):
-                found[name] = _plain(value)
-    except TypeError:
-        return None
-    return found
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON has it, or a TypeError."""
-    if isinstance(value, Activation):
-        if not _is_registered(value):
-            raise TypeError("an activation of the user's")
-        return value.name
-    if isinstance(value, Kernel):
-        described = _describe(value)
-        if described is None:
-            raise TypeError("a kernel of the user's")
-        return described
-    if isinstance(value, np.dtype):
-        return value.name
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise TypeError("not a plain value")
-
-
-def _is_registered(activation: Activation) -> bool:
-    try:
-        return as_activation(activation.name) == activation
-    except ValueError:
-        return False
 
 
 def differences(there: Any, here: Any, name: str = "") -> list[str]:

@@ -147,6 +147,9 @@ class GramMatrix:
     def __matmul__(self, v: Any) -> Array:
         return self.matvec(v)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self.to_array(), dtype=dtype)
+
     def to_array(self) -> Array:
         """The whole matrix in memory, mirror image included."""
         values = np.empty(self.shape, self.dtype)

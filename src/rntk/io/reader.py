@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from ..errors import ProblemReport
 from ..sequences import SequenceBatch, as_batch
 from .arff import parse_arff
-from .errors import from_report, refusal
-from .fields import Missing
-from .labels import parse_labels
-from .source import SUFFIXES, find_file, read_text
 from .table import parse_table
+from .text import DataFile, Missing, find_file, read_text, refusal
 from .ts import parse_ts
 from .ucr import parse_ucr
 
-__all__ = ["LabelledSequences", "read"]
 
-_KNOWN = "expected .tsv or .txt (UCR), .ts (aeon), .arff (Weka) or .csv"
-_FORMATS = ("tsv", "ts", "arff", "csv")
-_SAY_FORMAT = "pass format='tsv', 'ts', 'arff' or 'csv'"
+class Format(NamedTuple):
+    """A format: the function that reads it, its suffixes, who uses it, and how its comments begin."""
+
+    parse: Callable[[DataFile, str], None]
+    suffixes: tuple[str, ...]
+    origin: str = ""
+    comments: str = ""
+
+
+#: A new format is a file with a function, and a row.
+FORMATS = {
+    "tsv": Format(parse_ucr, (".tsv", ".txt"), " (UCR)"),
+    "ts": Format(parse_ts, (".ts",), " (aeon)", "#%"),
+    "arff": Format(parse_arff, (".arff",), " (Weka)", "%"),
+    "csv": Format(parse_table, (".csv",)),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +65,7 @@ class LabelledSequences:
 def read(
     path: str | os.PathLike[str],
     *,
-    format: Literal["tsv", "ts", "arff", "csv"] | None = None,
+    format: str | None = None,
     label: str = "auto",
     missing: Missing = "error",
     header: bool | None = None,
@@ -119,25 +128,16 @@ def read(
     H. A. Dau et al., The UCR Time Series Classification Archive, 2018; M. Middlehurst et al., aeon, JMLR 2024.
     """
     where = _as_path(path)
-    find_file(where)
+    find_file(where, [suffix for each in FORMATS.values() for suffix in each.suffixes])
     chosen = _choose_format(where, format)
     _check_arguments(where, chosen, label, missing, header)
-    text = read_text(where, {"ts": b"#%", "arff": b"%"}.get(chosen, b""))
-    report = ProblemReport(str(where))
-    if chosen == "tsv":
-        rows = parse_ucr(where, text, report, label=label, missing=missing)
-    elif chosen == "ts":
-        rows = parse_ts(where, text, report, label=label, missing=missing)
-    elif chosen == "arff":
-        rows = parse_arff(where, text, report, label=label, missing=missing)
-    else:
-        rows = parse_table(where, text, report, label=label, missing=missing, header=header)
-    y = parse_labels(report, rows)
-    if report:
-        raise from_report(report)
-    if not rows.series:
-        raise refusal(where, "it holds no sequences", "put one sequence per line after the header")
-    return LabelledSequences(as_batch(rows.series, dtype="float64", name=str(where)), y, where, chosen)
+    file = DataFile(where, label, missing, header)
+    FORMATS[chosen].parse(file, read_text(where, FORMATS[chosen].comments))
+    y = file.parsed_labels()
+    file.stop_if_wrong()
+    if not file.series:
+        raise file.refusal("it holds no sequences", "put one sequence per line after the header")
+    return LabelledSequences(as_batch(file.series, dtype="float64", name=str(where)), y, where, chosen)
 
 
 def _as_path(path: object) -> Path:
@@ -150,15 +150,23 @@ def _as_path(path: object) -> Path:
 
 
 def _choose_format(path: Path, format: object) -> str:
+    say = f"pass format={_either(map(repr, FORMATS))}"
     if format is None:
         suffix = path.suffix.lower()
-        if suffix not in SUFFIXES:
-            problem = f"its suffix {suffix!r} is not known" if suffix else "its name has no suffix"
-            raise refusal(path, f"{problem}, {_KNOWN}", _SAY_FORMAT)
-        return SUFFIXES[suffix]
-    if not isinstance(format, str) or format not in _FORMATS:
-        raise refusal(path, f"format={format!r} is not known", f"{_SAY_FORMAT}, or leave it out")
+        for name, each in FORMATS.items():
+            if suffix in each.suffixes:
+                return name
+        problem = f"its suffix {suffix!r} is not known" if suffix else "its name has no suffix"
+        known = _either(f"{' or '.join(each.suffixes)}{each.origin}" for each in FORMATS.values())
+        raise refusal(path, f"{problem}, expected {known}", say)
+    if not isinstance(format, str) or format not in FORMATS:
+        raise refusal(path, f"format={format!r} is not known", f"{say}, or leave it out")
     return format
+
+
+def _either(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}"
 
 
 def _check_arguments(path: Path, format: str, label: object, missing: object, header: object) -> None:

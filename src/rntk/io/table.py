@@ -13,20 +13,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
-from ..errors import ProblemReport
-from .errors import clip, refusal
-from .fields import Missing, fill_gaps, is_number, is_text, parse_values, trim_padding
-from .labels import Rows
-
-__all__ = ["parse_table"]
+from .text import LABEL_NAMES, DataFile, clip, parse_number
 
 Row = tuple[int, list[str]]  # the line where it begins, and its fields
 
-_LABEL_NAMES = frozenset({"label", "class", "target", "y"})
 _CLASS_WORDS = frozenset({"target", "y"})  # label names that may as well be the name of a class
 _TIME_NAMES = frozenset(
     {"time", "times", "timestamp", "timestamps", "date", "datetime", "ds", "t", "step", "timestep", "timepoint"}
@@ -41,32 +34,29 @@ _SAY_HEADER = "pass header=True if it is a header, header=False if it is a seque
 _SAY_LABEL = "pass label='first', 'last', 'none' or the name of a column"
 
 
-def parse_table(
-    path: Path, text: str, report: ProblemReport, *, label: str, missing: Missing, header: bool | None
-) -> Rows:
-    """Return the sequences and labels of a table; problems of rows go to the report."""
-    rows = _split(path, text)
+def parse_table(file: DataFile, text: str) -> None:
+    """Add the sequences and labels of a table."""
+    rows = _split(file, text)
     first, second = next(rows, None), next(rows, None)
     if first is None:
-        raise refusal(path, "it holds no sequences", "pass a file with one sequence per row")
+        raise file.refusal("it holds no sequences", "pass a file with one sequence per row")
+    header = file.header
     if header is None:
-        header = _is_header(path, first, None if second is None else second[1], label)
+        header = _is_header(file, first, None if second is None else second[1])
     if header and second is None:
-        raise refusal(path, "its only row is read as a header, so it holds no sequences", _SAY_HEADER)
-    columns = _read_header(path, first, label) if header else _without_header(path, first, label)
-    body = chain([] if header else [first], [] if second is None else [second], rows)
-    found = Rows(labels=None if columns.label is None else [])
-    for number, fields in body:
-        _parse_row(report, found, columns, number, fields, missing)
-    return found
+        raise file.refusal("its only row is read as a header, so it holds no sequences", _SAY_HEADER)
+    columns = _read_header(file, first) if header else _without_header(file, first)
+    file.begin_labels(columns.label is not None)
+    for number, fields in chain([] if header else [first], [] if second is None else [second], rows):
+        _parse_row(file, columns, number, fields)
 
 
-def _split(path: Path, text: str) -> Iterator[Row]:
+def _split(file: DataFile, text: str) -> Iterator[Row]:
     """Yield the rows that are not blank, refusing what no row can be made of."""
     start = next(line for line in text.split("\n") if line.strip())
     for separator, name, advice in (("\t", "tabs", "pass format='tsv'"), (";", "semicolons", "save it with commas")):
         if start.count(separator) > start.count(","):
-            raise refusal(path, f"its first line is separated by {name}, expected commas", advice)
+            raise file.refusal(f"its first line is separated by {name}, expected commas", advice)
     reader = csv.reader(text.split("\n"), skipinitialspace=True, strict=True)
     number = 1
     try:
@@ -75,56 +65,59 @@ def _split(path: Path, text: str) -> Iterator[Row]:
                 yield number, fields
             number = reader.line_num + 1
     except csv.Error as error:
-        raise refusal(path, f"line {number}: {error}", "check the quotes, and that commas separate") from error
+        raise file.refusal(f"line {number}: {error}", "check the quotes, and that commas separate") from error
 
 
-def _parse_row(
-    report: ProblemReport, found: Rows, columns: _Columns, number: int, fields: list[str], missing: Missing
-) -> None:
+def _parse_row(file: DataFile, columns: _Columns, number: int, fields: list[str]) -> None:
     """Add one row to what was found."""
     if columns.names is not None and len(fields) > len(columns.names):
-        text = f"line {number}: {len(fields)} fields, the header names {len(columns.names)}"
-        report.add("long rows", text, position=number, advice="give every field a name, and quote commas in text")
+        text = f"{len(fields)} fields, the header names {len(columns.names)}"
+        file.complain(number, "long rows", text, "give every field a name, and quote commas in text")
         return
-    if columns.label is not None and found.labels is not None:
+    if columns.label is not None:
         at = len(fields) - 1 if columns.label < 0 else columns.label
-        found.add_label(fields[at] if at < len(fields) else "", number)
+        file.add_label(number, fields[at] if at < len(fields) else "")
         if len(fields) <= 1:
-            text = f"line {number}: one field, and no values"
-            report.add("no values", text, position=number, advice="pass label='none' if there are no labels")
+            advice = "pass label='none' if there are no labels"
+            file.complain(number, "no values", "one field, and no values", advice)
             return
     skipped = {index % len(fields) if index < 0 else index for index in columns.skipped}
     kept = [index for index in range(len(fields)) if index not in skipped]
-    values = parse_values(report, [fields[k] for k in kept], number, lambda k: f"field {kept[k] + 1}")
-    if values is None:
-        if kept and is_text(fields[kept[-1]]) and not any(is_text(fields[k]) for k in kept[:-1]):
-            report.advise("if the label is the last field, pass label='last'")
+    if not file.add_sequence(number, [[fields[k] for k in kept]], lambda step, _: f"field {kept[step] + 1}"):
+        if kept and _is_text(fields[kept[-1]]) and not any(_is_text(fields[k]) for k in kept[:-1]):
+            file.report.advise("if the label is the last field, pass label='last'")
         elif number == 1:
-            report.advise("if line 1 is a header, pass header=True")
-        return
-    steps = trim_padding(values)[:, None]
-    filled = fill_gaps(report, steps, number, lambda t, _: f"field {kept[t] + 1}", missing)
-    if filled is not None:
-        found.series.append(filled)
+            file.report.advise("if line 1 is a header, pass header=True")
+
+
+def _is_text(field: str) -> bool:
+    """Whether a field holds something that is neither a number nor a missing value."""
+    return parse_number(field) is None
+
+
+def _is_number(field: str) -> bool:
+    """Whether a field holds a number, finite or not."""
+    number = parse_number(field)
+    return number is not None and not np.isnan(number)
 
 
 # ---- Which line is a header --------------------------------------------------------------------------------
 
 
-def _is_header(path: Path, first: Row, second: Sequence[str] | None, label: str) -> bool:
+def _is_header(file: DataFile, first: Row, second: Sequence[str] | None) -> bool:
     """Whether the first row holds names."""
-    line, fields = first
-    texts = [index for index, field in enumerate(fields) if is_text(field)]
-    numbers = [field for field in fields if is_number(field)]
+    label, (line, fields) = file.label, first
+    texts = [index for index, field in enumerate(fields) if _is_text(field)]
+    numbers = [field for field in fields if _is_number(field)]
     if not texts:
         if len(fields) > 1 and not fields[0].strip() and _counts_up(fields[1:]):
             return True  # what pandas writes unless told index=False
         if len(fields) >= 4 and fields[0].strip() == "0" and _counts_up(fields):
-            raise refusal(path, f"line {line} may be a header or a sequence, its fields count up", _SAY_HEADER)
+            raise file.refusal(f"line {line} may be a header or a sequence, its fields count up", _SAY_HEADER)
         return False
     if not numbers:
         return True
-    label_names = _LABEL_NAMES if label in _PLACES else _LABEL_NAMES | {label.strip().casefold()}
+    label_names = LABEL_NAMES if label in _PLACES else LABEL_NAMES | {label.strip().casefold()}
     names = {fields[index].strip().casefold() for index in texts}
     if len(texts) > 1:
         return bool(names & label_names) or 2 * len(texts) > len(fields)
@@ -132,13 +125,13 @@ def _is_header(path: Path, first: Row, second: Sequence[str] | None, label: str)
     (word,), (at,) = names, texts
     if word in label_names - _CLASS_WORDS:
         return True
-    is_first_of_numbers = second is not None and at < len(second) and is_number(second[at])
+    is_first_of_numbers = second is not None and at < len(second) and _is_number(second[at])
     if word in label_names and (_counts_up(numbers) or is_first_of_numbers):
         return True
     is_at_end = at in (0, len(fields) - 1)
     if word in label_names or (is_at_end and (is_first_of_numbers or (len(numbers) >= 4 and _is_grid(numbers)))):
         problem = f"line {line} may be a header or a sequence, {clip(fields[at])} being a column or a class"
-        raise refusal(path, problem, _SAY_HEADER)
+        raise file.refusal(problem, _SAY_HEADER)
     return False
 
 
@@ -167,55 +160,54 @@ class _Columns:
     names: list[str] | None  # as in the header
 
 
-def _without_header(path: Path, first: Row, label: str) -> _Columns:
+def _without_header(file: DataFile, first: Row) -> _Columns:
+    label = file.label
     if label not in _PLACES:
         problem = f"label={label!r} names a column, and line {first[0]} is not a header"
-        raise refusal(path, problem, "pass 'first', 'last' or 'none', or header=True if that line holds names")
+        raise file.refusal(problem, "pass 'first', 'last' or 'none', or header=True if that line holds names")
     if label == "none" or (label == "auto" and len(first[1]) == 1):
         return _Columns(None, frozenset(), None)
     at = -1 if label == "last" else 0
     return _Columns(at, frozenset({at}), None)
 
 
-def _read_header(path: Path, first: Row, label: str) -> _Columns:
-    line, fields = first
+def _read_header(file: DataFile, first: Row) -> _Columns:
+    label, (line, fields) = file.label, first
     names = [name.strip() for name in fields]
     folded = [name.casefold() for name in names]
-    named = [index for index, name in enumerate(folded) if name in _LABEL_NAMES]
+    named = [index for index, name in enumerate(folded) if name in LABEL_NAMES]
     if label == "none":
         # A column that the file itself calls a label is never a step.
         at, skipped = None, set(named)
     elif label in ("auto", "first", "last"):
-        at = _choose_label(path, names, named, label)
+        at = _choose_label(file, names, named)
         skipped = set() if at is None else {at}
     else:
-        at = _find_column(path, names, folded, label)
+        at = _find_column(file, names, folded)
         skipped = {at}
     # A label that was only supposed, being first, may as well be a clock or a row number.
     is_supposed = label == "auto" and not named
-    _refuse_other_columns(path, line, names, folded, set() if is_supposed else skipped)
+    _refuse_other_columns(file, line, names, folded, set() if is_supposed else skipped)
     rest = [names[index] for index in named if index not in skipped]
     if rest:
         problem = f"line {line} names a column {clip(rest[0])} besides the label, which cannot be a step"
-        raise refusal(path, problem, f"remove it from the file, or {_SAY_LABEL}")
+        raise file.refusal(problem, f"remove it from the file, or {_SAY_LABEL}")
     if len(names) == len(skipped):
-        raise refusal(path, f"line {line} names no column but the label, so there are no values", _SAY_HEADER)
+        raise file.refusal(f"line {line} names no column but the label, so there are no values", _SAY_HEADER)
     return _Columns(at, frozenset(skipped), names)
 
 
-def _choose_label(path: Path, names: list[str], named: list[int], label: str) -> int | None:
+def _choose_label(file: DataFile, names: list[str], named: list[int]) -> int | None:
     """Return the column that is the label where the caller gave no name."""
-    if label == "last":
-        return len(names) - 1
-    if label == "first":
-        return 0
+    if file.label != "auto":
+        return 0 if file.label == "first" else len(names) - 1
     if named:
         return named[0]
     if len(names) == 1:
         return None
     if _is_next(names[0], names[1]):
         problem = f"no column is named label, class, target or y, and {clip(names[0])} looks like a step"
-        raise refusal(path, problem, _SAY_LABEL)
+        raise file.refusal(problem, _SAY_LABEL)
     return 0
 
 
@@ -225,26 +217,27 @@ def _is_next(name: str, following: str) -> bool:
     return one is not None and two is not None and one[1] == two[1] and int(one[2]) + 1 == int(two[2])
 
 
-def _find_column(path: Path, names: list[str], folded: list[str], label: str) -> int:
+def _find_column(file: DataFile, names: list[str], folded: list[str]) -> int:
     """Return the one column of the name that the caller gave, exactly or in another case."""
-    matches = [k for k, name in enumerate(names) if name == label.strip()]
-    matches = matches or [k for k, name in enumerate(folded) if name == label.strip().casefold()]
+    label = file.label.strip()
+    matches = [k for k, name in enumerate(names) if name == label]
+    matches = matches or [k for k, name in enumerate(folded) if name == label.casefold()]
     if len(matches) == 1:
         return matches[0]
     shown = ", ".join(map(clip, names[:5])) + (", …" if len(names) > 5 else "")
     if matches:
-        raise refusal(path, f"{len(matches)} columns are named {clip(label)}", "give them different names")
-    raise refusal(path, f"no column is named {clip(label)}; the columns are {shown}", _SAY_LABEL)
+        raise file.refusal(f"{len(matches)} columns are named {clip(file.label)}", "give them different names")
+    raise file.refusal(f"no column is named {clip(file.label)}; the columns are {shown}", _SAY_LABEL)
 
 
-def _refuse_other_columns(path: Path, line: int, names: list[str], folded: list[str], skipped: set[int]) -> None:
+def _refuse_other_columns(file: DataFile, line: int, names: list[str], folded: list[str], skipped: set[int]) -> None:
     """Raise if the header names a column that is no step: a clock, or a row number."""
     steps = [k for k in range(len(names)) if k not in skipped]
     shown = ", ".join(map(clip, names[:4])) + (", …" if len(names) > 4 else "")
     if any(folded[k] in _TIME_NAMES for k in steps):
         problem = f"line {line} names the columns {shown}: a long table, with one row per step, is not read"
-        raise refusal(path, problem, "write one row per sequence and one column per step (pandas: pivot)")
+        raise file.refusal(problem, "write one row per sequence and one column per step (pandas: pivot)")
     for k in steps:
         if folded[k] in _ROW_NAMES:
             problem = f"line {line}, field {k + 1}: the column {clip(names[k])} looks like a row number, not a step"
-            raise refusal(path, problem, "remove it from the file (pandas: to_csv(..., index=False)), or rename it")
+            raise file.refusal(problem, "remove it from the file (pandas: to_csv(..., index=False)), or rename it")

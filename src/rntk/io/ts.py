@@ -12,197 +12,122 @@ does not say is not assumed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from ..errors import ProblemReport
-from .errors import clip, from_report, refusal
-from .fields import Missing, Values, fill_gaps, parse_values
-from .labels import Rows
-from .source import numbered_lines
+from .text import DataFile, Expected, clip, numbered_lines, tagged_lines
 
-__all__ = ["parse_ts"]
+#: What the tags say, by their names in lower case; absent where they say nothing.
+Tags = dict[str, Any]
 
+_SIZES = ("dimension", "serieslength")
+_CHOICES = ("timestamps", "univariate", "equallength", "classlabel", "targetlabel")
 _DESCRIBE_LABEL = (
     "if the lines end in a label, announce it with '@classLabel true a b c' or '@targetLabel true', "
     "or pass label='last'"
 )
 _FIX_TAG = "see aeon's description of the .ts format, or remove the tag"
 _FIX_LINE = "repair the line, or correct what the header says"
+_FIX_LENGTHS = "give all dimensions of a line the same number of values"
+_FIX_STEPS = f"{_FIX_LINE} (@equalLength, @seriesLength)"
 
 
-@dataclass(slots=True)
-class _Header:
-    """What the tags say; None where they say nothing."""
-
-    timestamps: bool | None = None
-    univariate: bool | None = None
-    equallength: bool | None = None
-    classlabel: bool | None = None
-    targetlabel: bool | None = None
-    dimension: int | None = None
-    serieslength: int | None = None
-    classes: frozenset[str | float] = frozenset()
-
-
-def parse_ts(path: Path, text: str, report: ProblemReport, *, label: str, missing: Missing) -> Rows:
-    """Return the sequences and labels of a ``.ts`` file; problems of lines go to the report."""
-    if label not in ("auto", "last", "none"):
-        advice = "pass 'auto', 'last' or 'none'"
-        raise refusal(path, f"label={label!r} does not fit: the label of a .ts file is the last part of a line", advice)
-    lines = ((number, line.strip()) for number, line in numbered_lines(text))
-    lines = ((number, line) for number, line in lines if not line.startswith(("#", "%")))
-    header = _parse_header(report, lines)
-    if report:
-        raise from_report(report)
-    if header.timestamps:
+def parse_ts(file: DataFile, text: str) -> None:
+    """Add the sequences and labels of a ``.ts`` file."""
+    if file.label not in ("auto", "last", "none"):
+        problem = f"label={file.label!r} does not fit: the label of a .ts file is the last part of a line"
+        raise file.refusal(problem, "pass 'auto', 'last' or 'none'")
+    lines = numbered_lines(text, "#%")
+    tags = _parse_header(file, lines)
+    file.stop_if_wrong()
+    if tags.get("timestamps"):
         problem = "its header says '@timeStamps true', and sequences with time stamps are not supported"
-        raise refusal(path, problem, "export the values alone, at regular steps")
-    return _parse_data(report, header, lines, label=label, missing=missing)
+        raise file.refusal(problem, "export the values alone, at regular steps")
+    _parse_data(file, tags, lines)
 
 
-# ---- Header ------------------------------------------------------------------------------------------------
-
-
-def _parse_header(report: ProblemReport, lines: Iterator[tuple[int, str]]) -> _Header:
+def _parse_header(file: DataFile, lines: Iterator[tuple[int, str]]) -> Tags:
     """Return what the tags say, and leave the iterator at the first line of data."""
-    header = _Header()
-    number = 0
-    for number, line in lines:
-        tag, *values = line.split()
-        name = tag.lower().removeprefix("@")
-        if not line.startswith("@"):
-            text = f"line {number}: {clip(line)} comes before @data, expected a tag that begins with @"
-            report.add("header", text, position=number, advice="put the line '@data' before the first sequence")
-            return header
-        if name == "data":
-            _check_header(report, header, number)
-            return header
-        _parse_tag(report, header, name, values, f"line {number}: {tag}", number)
-    text = f"line {number}: the file ends without @data"
-    report.add("header", text, position=number, advice="put the line '@data' before the first sequence")
-    return header
+    tags: Tags = {}
+    for number, tag, rest in tagged_lines(file, lines):
+        name = tag.lower().removeprefix("@").replace("dimensions", "dimension")
+        problem = _parse_tag(tags, name, rest.split())
+        if problem:
+            file.complain(number, "header", f"{tag} takes {problem}, got {clip(' '.join(rest.split()))}", _FIX_TAG)
+        elif name == "data":
+            _check_header(file, tags, number)
+    return tags
 
 
-def _parse_tag(report: ProblemReport, header: _Header, name: str, values: list[str], subject: str, number: int) -> None:
-    """Store what one tag says. Tags that do not concern the layout are passed over."""
-    name = "dimension" if name == "dimensions" else name
-    if name in ("dimension", "serieslength"):
+def _parse_tag(tags: Tags, name: str, values: list[str]) -> str | None:
+    """Store what one tag says, or return what it takes. Tags that do not concern the layout are passed over."""
+    first = values[0].lower() if values else ""
+    if name in _SIZES:
         # Digits of ASCII, few enough to be a size: `int` takes far more than a header means.
-        if len(values) == 1 and values[0].isascii() and values[0].isdigit() and 0 < len(values[0].lstrip("0")) < 10:
-            setattr(header, name, int(values[0]))
-        else:
-            text = f"{subject} takes a whole number from 1, got {clip(' '.join(values))}"
-            report.add("header", text, position=number, advice=_FIX_TAG)
-    elif name in ("timestamps", "univariate", "equallength", "classlabel", "targetlabel"):
-        truth = {"true": True, "false": False}.get(values[0].lower() if values else "")
-        if truth is None or (len(values) > 1 and name != "classlabel"):
-            text = f"{subject} takes true or false, got {clip(' '.join(values))}"
-            report.add("header", text, position=number, advice=_FIX_TAG)
-            return
-        setattr(header, name, truth)
+        if len(values) != 1 or not (first.isascii() and first.isdigit() and 0 < len(first.lstrip("0")) < 10):
+            return "a whole number from 1"
+        tags[name] = int(first)
+    elif name in _CHOICES:
+        if first not in ("true", "false") or (len(values) > 1 and name != "classlabel"):
+            return "true or false"
+        tags[name] = first == "true"
         if name == "classlabel":
-            header.classes = frozenset(map(_normalise, values[1:]))
+            tags["classes"] = frozenset(map(_normalise, values[1:]))
+    return None
 
 
-def _check_header(report: ProblemReport, header: _Header, number: int) -> None:
-    if header.univariate and header.dimension not in (None, 1):
-        text = f"line {number}: the header says both '@univariate true' and '@dimension {header.dimension}'"
-        report.add("header", text, position=number, advice="correct one of the two tags")
-    if header.classlabel and header.targetlabel:
-        text = f"line {number}: the header announces both class labels and target labels"
-        report.add("header", text, position=number, advice="correct one of the two tags")
+def _check_header(file: DataFile, tags: Tags, number: int) -> None:
+    if tags.get("univariate") and tags.get("dimension", 1) != 1:
+        text = f"the header says both '@univariate true' and '@dimension {tags['dimension']}'"
+        file.complain(number, "header", text, "correct one of the two tags")
+    if tags.get("classlabel") and tags.get("targetlabel"):
+        text = "the header announces both class labels and target labels"
+        file.complain(number, "header", text, "correct one of the two tags")
 
 
-# ---- Data --------------------------------------------------------------------------------------------------
-
-
-def _parse_data(
-    report: ProblemReport, header: _Header, lines: Iterator[tuple[int, str]], *, label: str, missing: Missing
-) -> Rows:
-    has_label = label == "last" or bool(header.classlabel or header.targetlabel)
-    rows = Rows(labels=[] if has_label and label != "none" else None)
-    rows.kind = "target" if header.targetlabel else "class" if header.classlabel else "unknown"
-    layout = _Layout(header, has_label)
+def _parse_data(file: DataFile, tags: Tags, lines: Iterator[tuple[int, str]]) -> None:
+    announced = "target" if tags.get("targetlabel") else "class" if tags.get("classlabel") else "unknown"
+    has_label = file.label == "last" or announced != "unknown"
+    file.begin_labels(has_label and file.label != "none", announced)
+    count = Expected(1 if tags.get("univariate") else tags.get("dimension"))
+    length = Expected(tags.get("serieslength"), "'@equalLength true', and line {} has")
     for number, line in lines:
         parts = line.split(":")
         if has_label:
             if len(parts) == 1 or "," in parts[-1]:
-                text = f"line {number}: the label is missing, the line ends in values"
-                report.add("labels missing", text, position=number, advice="end every line with ':' and its label")
+                text = "the label is missing, the line ends in values"
+                file.complain(number, "labels missing", text, "end every line with ':' and its label")
                 continue
             word = parts.pop()
-            if rows.labels is not None:
-                rows.add_label(word, number)
-                _check_class(report, header, word, number)
+            if file.labels is not None:
+                file.add_label(number, word)
+                _check_class(file, tags.get("classes"), word, number)
         dimensions = [part.split(",") for part in parts]
-        if layout.agrees(report, dimensions, number):
-            steps = _parse_steps(report, dimensions, number, missing)
-            if steps is not None:
-                rows.series.append(steps)
-    return rows
+        steps = len(dimensions[0])
+        even = all(len(values) == steps for values in dimensions)
+        if not (
+            count.agrees(file, number, len(dimensions), "dimension", _FIX_LINE, sound=even)
+            and file.check_lengths(number, dimensions, steps, "dimension 1 has", _FIX_LENGTHS)
+        ):
+            if not has_label:
+                file.report.advise(_DESCRIBE_LABEL)
+        elif not tags.get("equallength") or length.agrees(file, number, steps, "step", _FIX_STEPS):
+            file.add_sequence(number, dimensions, _locate if len(dimensions) > 1 else _locate_step, padded=False)
 
 
-def _parse_steps(report: ProblemReport, dimensions: list[list[str]], number: int, missing: Missing) -> Values | None:
-    """Return the dimensions, equally long, as steps (T, m)."""
-    n_channels, length = len(dimensions), len(dimensions[0])
-
-    def locate(step: int, channel: int) -> str:
-        return f"dimension {channel + 1}, field {step + 1}" if n_channels > 1 else f"field {step + 1}"
-
-    fields = [field for dimension in dimensions for field in dimension]
-    values = parse_values(report, fields, number, lambda k: locate(k % length, k // length))
-    if values is None:
-        return None
-    return fill_gaps(report, values.reshape(n_channels, length).T, number, locate, missing)
+def _locate(step: int, channel: int) -> str:
+    return f"dimension {channel + 1}, {_locate_step(step, channel)}"
 
 
-class _Layout:
-    """The number of dimensions and of steps that lines have to have, and who says so."""
-
-    def __init__(self, header: _Header, has_label: bool) -> None:
-        self.has_label = has_label
-        self.dimensions = 1 if header.univariate else header.dimension
-        self.length = header.serieslength if header.equallength else None
-        self.is_equal = header.equallength
-        self.dimension_source = self.length_source = "the header says"
-
-    def agrees(self, report: ProblemReport, dimensions: list[list[str]], number: int) -> bool:
-        """Whether a line has the shape expected; the first line sets what the header left open."""
-        found = len(dimensions)
-        lengths = [len(dimension) for dimension in dimensions]
-        odd = next((index for index, length in enumerate(lengths) if length != lengths[0]), None)
-        if self.dimensions is not None and found != self.dimensions:
-            plural = "s" if found > 1 else ""
-            text = f"line {number}: {found} dimension{plural}, {self.dimension_source} {self.dimensions}"
-            report.add("dimensions", text, position=number, advice=_FIX_LINE)
-            if not self.has_label:
-                report.advise(_DESCRIBE_LABEL)
-            return False
-        if odd is not None:
-            text = f"line {number}: dimension {odd + 1} has {lengths[odd]} values, dimension 1 has {lengths[0]}"
-            advice = "give all dimensions of a line the same number of values"
-            report.add("ragged dimensions", text, position=number, advice=advice)
-            if not self.has_label:
-                report.advise(_DESCRIBE_LABEL)
-            return False
-        if self.dimensions is None:
-            self.dimensions, self.dimension_source = found, f"line {number} has"
-        if self.is_equal and self.length is None:
-            self.length, self.length_source = lengths[0], f"'@equalLength true', and line {number} has"
-        if self.length is not None and lengths[0] != self.length:
-            text = f"line {number}: {lengths[0]} steps, {self.length_source} {self.length}"
-            report.add("lengths", text, position=number, advice=f"{_FIX_LINE} (@equalLength, @seriesLength)")
-            return False
-        return True
+def _locate_step(step: int, channel: int) -> str:
+    return f"field {step + 1}"
 
 
-def _check_class(report: ProblemReport, header: _Header, word: str, number: int) -> None:
+def _check_class(file: DataFile, classes: frozenset[str | float] | None, word: str, number: int) -> None:
     """File a label that the header does not list. A label of several words appears there word by word."""
     words = word.split()
-    if words and header.classes and not all(_normalise(part) in header.classes for part in words):
-        text = f"line {number}: the label {clip(word.strip())} is not among the {len(header.classes)} of @classLabel"
-        report.add("unknown labels", text, position=number, advice="list every label after '@classLabel true'")
+    if words and classes and not all(_normalise(part) in classes for part in words):
+        text = f"the label {clip(word.strip())} is not among the {len(classes)} of @classLabel"
+        file.complain(number, "unknown labels", text, "list every label after '@classLabel true'")
 
 
 def _normalise(word: str) -> str | float:

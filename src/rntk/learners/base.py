@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from .. import gram as gram_room
 from ..kernels import RNTK, pairwise
 from ..kernels.pairwise import compares_vectors, read_sequences
 from ..sequences import SequenceBatch, check_channels
-from .store import stored_gram
 from .targets import Array
 
 #: Bytes of kernel values held at once during prediction.
@@ -141,5 +141,5 @@ def as_kernel(kernel: Any) -> Any:
 
 def gram(kernel: Any, X: SequenceBatch, cache: Any = None) -> Array:
     """The Gram matrix of `X` with itself, as float64; kept in the folder `cache`, or read from there."""
-    K = pairwise.of(kernel).gram(X) if cache is None else stored_gram(cache, kernel, X).to_array()
+    K = pairwise.of(kernel).gram(X) if cache is None else gram_room.cached(cache, kernel, X).to_array()
     return np.asarray(K, dtype=np.float64)

@@ -21,7 +21,6 @@ from ..runtime import parse_bytes, progress_bar, say_bytes
 from ..sequences import SequenceBatch
 from .base import PreparedSequences
 from .nystrom import choose_landmarks, default_tolerance, features, map_of, progress_of, quiet, reserve
-from .store import stored_gram
 from .targets import Array
 
 #: Vectors as long as the targets that conjugate gradients and their products hold at once.
@@ -154,7 +153,7 @@ class ConjugateGradients:
         if cache is None:
             K = gram.stream(working, X, memory=free)
         else:
-            K = stored_gram(cache, working, X, free, show)
+            K = gram.cached(cache, working, X, memory=free, progress=show)
         invert: Callable[[Array], Array] = np.copy
         if count:
             at = choose_landmarks(working, X, count, "uniform", check_random_state(random_state), budget)

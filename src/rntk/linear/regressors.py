@@ -95,10 +95,6 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         return self.convolution_.rho
 
-    def _fitted_kernels(self) -> list[Any]:
-        """None is kept: `rntk.io.models` asks every learner."""
-        return []
-
     def _solver(self, lags: int, batch: SequenceBatch) -> str:
         if check_choice("solver", self.solver, ("auto", "direct", "cg")) != "auto":
             return self.solver

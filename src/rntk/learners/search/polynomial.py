@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from ...kernels.description import register
 
+
+@register
 class Polynomial(Kernel):  # type: ignore[misc]
     """(offset + <x, y>)^degree; with `cosine`, of vectors divided by their norm."""
 

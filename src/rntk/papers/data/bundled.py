@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...io.errors import refusal
+from ...io.text import refusal
 from .facts import archive_facts
 from .folder import Listing, Pair, list_sets
 

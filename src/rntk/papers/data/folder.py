@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...io.errors import refusal
+from ...io.text import refusal
 
 __all__ = ["DataPath", "Listing", "Pair", "choose_folder", "find_prices", "find_recording", "list_sets"]
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...io import DataFileError, read
-from ...io.errors import refusal
-from ...io.fields import Missing
+from ...io.text import Missing, refusal
 from ...sequences import SequenceBatch
 from .bundled import bundled_sets, fetch
 from .facts import ArchiveFacts, archive_facts

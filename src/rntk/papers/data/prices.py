@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ProblemReport
-from ...io.errors import clip, from_report, refusal
-from ...io.fields import parse_values
-from ...io.source import find_file, read_text
+from ...io.text import clip, find_file, from_report, parse_values, read_text, refusal
 from .folder import DataPath, find_prices
 
 __all__ = ["Prices", "load_prices"]

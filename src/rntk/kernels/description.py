@@ -1,0 +1,269 @@
+"""A kernel as plain values, and back: what a model file holds of it, and what a stored Gram matrix is recognised by.
+
+Plain values are what JSON has: null, true, numbers, words, lists. Everything else is an object with one entry that says
+what it is: ``{"tuple": […]}``, ``{"float": "inf"}``, ``{"scalar": ["int64", 2]}``, ``{"array": ["int8", [2], […]]}``,
+``{"dict": [[key, value], …]}``, ``{"activation": "tanh"}``, ``{"readout": "mean"}``,
+``{"kernel": ["RBF", {"length_scale": 1.0, …}]}``. A sum is a kernel whose parameters are kernels. Floats survive
+exactly: Python writes the shortest digits that read back as the same double. Code can't be written down, so a function
+has no description, neither as a kernel nor as an activation.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Exponentiation,
+    ExpSineSquared,
+    Kernel,
+    KernelOperator,
+    Matern,
+    Product,
+    RationalQuadratic,
+    Sum,
+    WhiteKernel,
+)
+
+from ..activations import NAMED, Activation, HermiteActivation, as_activation, name_of
+from ..engine import ENGINES
+from ..errors import check_choice, check_count, check_dtype
+from ..network import READOUTS, Readout, as_readout
+from ..runtime import count_threads
+from .feedforward import NTK
+from .network import NetworkKernel
+from .pairwise import leaves_of
+from .recurrent import RNTK
+
+#: The classes a description may name.
+KERNELS: dict[str, type] = {}
+#: NumPy's types of plain numbers, by name.
+NUMBERS = ("float64", "float32", "float16", "bool", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64)))
+#: Parameters of kernels that change no number; nor do bounds.
+IDLE = ("n_jobs", "progress")
+#: Layers of a network: beyond anything of use, and far below what would fill the memory.
+MOST_LAYERS = 10_000
+
+_SHORT = reprlib.Repr()  # in bounded time, however large or deep a thing is
+_SHORT.maxstring = _SHORT.maxother = 60
+_SHORT.maxlevel = 3
+
+
+def register(kernel: type) -> type:
+    """Let descriptions name a class of kernels; gives it back.
+
+    Parameters
+    ----------
+    kernel : type
+        A subclass of scikit-learn's `Kernel` whose parameters are plain values or kernels. Its name must be free.
+    """
+    if KERNELS.setdefault(kernel.__name__, kernel) is not kernel:
+        raise ValueError(f"there is another kernel named {kernel.__name__}; give this one a name of its own")
+    return kernel
+
+
+for _kernel in (RNTK, NTK, RBF, Matern, RationalQuadratic, ExpSineSquared, DotProduct, WhiteKernel, ConstantKernel):
+    register(_kernel)
+for _kernel in (Sum, Product, Exponentiation):
+    register(_kernel)
+
+
+def describe(kernel: Any, *, numbers_only: bool = False) -> dict[str, Any] | None:
+    """A kernel as plain values, by which it can be recognised and built again.
+
+    Parameters
+    ----------
+    kernel : object
+        A kernel of rntk or scikit-learn, or a function.
+    numbers_only : bool
+        Leave out what changes no number: `n_jobs`, `progress`, and bounds of hyperparameters.
+
+    Returns
+    -------
+    dict or None
+        Different for kernels with different parameters or functions, in any process. None if that can't be promised:
+        for functions, for activations that aren't of this package, and for classes that are of neither package.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> describe(RBF(2.0), numbers_only=True)
+    {'kernel': ['RBF', {'length_scale': 2.0}]}
+    >>> describe(lambda X, Y: X @ Y.T) is None
+    True
+    """
+    try:
+        form = PlainForm()
+        form.numbers_only = numbers_only
+        found = form.encode(kernel, "kernel")
+    except (ValueError, RecursionError):
+        return None
+    known = isinstance(kernel, Kernel) and all(map(_is_known_code, leaves_of(kernel)))
+    return dict(found) if known else None
+
+
+def build(description: Any) -> Any:
+    """The kernel that `describe` described, its parameters checked.
+
+    Parameters
+    ----------
+    description : dict
+        Any plain values; nothing in them is trusted.
+
+    Raises
+    ------
+    ValueError
+        It is no description of a kernel; the message says what is wrong.
+    """
+    kernel = PlainForm().decode(description, "kernel")
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"{quote(description)} describes no kernel")
+    return kernel
+
+
+class PlainForm:
+    """Parameter values, kernels among them, as JSON has them; `encode` and `decode` are each other's inverse.
+
+    Both call the value by `name` in messages, and raise a ValueError for what they can't express.
+    """
+
+    #: Leave out parameters of kernels that change no number.
+    numbers_only = False
+
+    def encode(self, value: Any, name: str) -> Any:
+        """`value` in plain form."""
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, np.ndarray):
+            return {"array": self.encode_array(value, name)}
+        if isinstance(value, np.generic) and value.dtype.name in NUMBERS:
+            return {"scalar": [value.dtype.name, self.encode(value.item(), name)]}
+        if value is None or isinstance(value, bool | int):
+            return value
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else {"float": repr(float(value))}
+        if isinstance(value, list):
+            return [self.encode(each, f"{name}.{k}") for k, each in enumerate(value)]
+        if isinstance(value, tuple):
+            return {"tuple": self.encode(list(value), name)}
+        if isinstance(value, dict):
+            pairs = [[key, each] for key, each in value.items()]
+            return {"dict": [[self.encode(key, name), self.encode(each, f"{name}.{key}")] for key, each in pairs]}
+        if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, float | np.floating)):
+            return np.dtype(value).name
+        if isinstance(value, Activation) and (known := name_of(value)) is not None:
+            return {"activation": known}
+        if isinstance(value, Readout) and READOUTS.get(value.name) == value:
+            return {"readout": value.name}
+        if isinstance(value, Kernel):
+            return {"kernel": [_class_name(value), self._encode_parameters(value, name)]}
+        if callable(value):
+            raise ValueError(
+                f"{name} is a Python function ({quote(getattr(value, '__name__', value))}), and code is not written "
+                f"down; take a kernel of rntk or scikit-learn, or one of the activations {', '.join(NAMED)}, "
+                "leaky_relu(a), or keep the model with pickle"
+            )
+        raise ValueError(
+            f"{name}={quote(value)} is a Python object that can't be described; give numbers, words or None instead "
+            "(set_params changes a parameter of a fitted model)"
+        )
+
+    def _encode_parameters(self, kernel: Any, name: str) -> dict[str, Any]:
+        given = kernel.get_params(deep=False).items()
+        if self.numbers_only:
+            given = [(key, each) for key, each in given if key not in IDLE and not key.endswith("_bounds")]
+        return {key: self.encode(each, f"{name}.{key}") for key, each in given}
+
+    def encode_array(self, array: Any, name: str) -> Any:
+        """What stands for an array: type, shape and numbers."""
+        if array.dtype.name not in NUMBERS:
+            raise ValueError(f"{name} is an array of {array.dtype}, expected numbers")
+        return [array.dtype.name, list(array.shape), self.encode(array.ravel().tolist(), name)]
+
+    def decode(self, found: Any, name: str) -> Any:
+        """The value that `encode` put into plain form; any other input is a ValueError."""
+        try:
+            match found:
+                case None | bool() | int() | float() | str():
+                    return found
+                case list():
+                    return [self.decode(each, f"{name}.{k}") for k, each in enumerate(found)]
+                case {"tuple": list(items)}:
+                    return tuple(self.decode(items, name))
+                case {"dict": list(pairs)}:
+                    return {self.decode(key, name): self.decode(each, f"{name}.{key}") for key, each in pairs}
+                case {"float": "inf" | "-inf" | "nan" as word}:
+                    return float(word)
+                case {"scalar": [dtype, number]} if dtype in NUMBERS:
+                    return np.dtype(dtype).type(self.decode(number, name))
+                case {"array": content}:
+                    return self.decode_array(content, name)
+                case {"activation": str(word)}:
+                    return as_activation(word)
+                case {"readout": str(word)}:
+                    return as_readout(word)
+                case {"kernel": [str(word), dict(given)]} if word in KERNELS:
+                    parameters = {key: self.decode(each, f"{name}.{key}") for key, each in given.items()}
+                    return _checked(KERNELS[word](**parameters))
+        except (TypeError, OverflowError, RecursionError) as error:  # an unknown parameter, a list as a key, …
+            raise ValueError(f"{name} can't be used: {error}") from error
+        raise ValueError(f"{name} is {quote(found)}, which is no value of a model")
+
+    def decode_array(self, content: Any, name: str) -> Any:
+        """The array that `encode_array` wrote down."""
+        dtype, shape, numbers = content
+        if dtype not in NUMBERS:
+            raise ValueError(f"{name} is an array of {quote(dtype)}, expected numbers")
+        return np.array(self.decode(numbers, name), dtype=dtype).reshape(shape)
+
+
+def quote(value: object, limit: int = 60) -> str:
+    """A value for a message: on one line, and short however long it is."""
+    text = _SHORT.repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _class_name(kernel: Kernel) -> str:
+    name = type(kernel).__name__
+    if type(kernel) is not KERNELS.get(name):
+        raise ValueError(f"a kernel of class {name} can't be described; known are {', '.join(KERNELS)}")
+    return name
+
+
+def _is_known_code(kernel: Kernel) -> bool:
+    """Whether the names of a kernel, its activation, readout and cells mean the same code in every process."""
+    code: list[Any] = [type(kernel)]
+    if isinstance(kernel, NetworkKernel):
+        network = kernel.network()
+        activation = network.activation
+        code += [type(network.readout), *map(type, network.cells)]
+        code += [activation.exact if isinstance(activation, HermiteActivation) else type(activation)]
+    return all(str(getattr(each, "__module__", "")).partition(".")[0] in ("rntk", "sklearn") for each in code)
+
+
+def _checked(kernel: Any) -> Any:
+    """The kernel, if it can be evaluated."""
+    if isinstance(kernel, NetworkKernel):
+        if check_count("depth", kernel.get_params()["depth"]) > MOST_LAYERS:
+            raise ValueError(f"a network of more than {MOST_LAYERS} layers")
+        kernel.network(), check_dtype(kernel.dtype), count_threads(kernel.n_jobs)
+        check_choice("engine", kernel.engine, ENGINES)
+    elif isinstance(kernel, KernelOperator | Exponentiation):
+        parts = kernel.get_params(deep=False)
+        if not all(isinstance(each, float | int if name == "exponent" else Kernel) for name, each in parts.items()):
+            raise ValueError(f"{type(kernel).__name__} is made of kernels, and of a number if it is a power")
+    else:
+        vectors = np.eye(2, max(1, np.size(getattr(kernel, "length_scale", 1.0))))
+        try:
+            with np.errstate(all="ignore"):
+                finite = np.isfinite(kernel(vectors, vectors)).all()
+        except Exception as error:  # it depends on the kernel how it trips over a parameter
+            raise ValueError(f"{quote(kernel)} can't be evaluated: {error}") from error
+        if not finite:
+            raise ValueError(f"{quote(kernel)} has values that are not finite")
+    return kernel
