@@ -35,10 +35,6 @@ class Run:
         """matplotlib figures by name."""
         return self.study.figures(self.results)
 
-    def tables(self) -> dict[str, list[list[str]]]:
-        """Tables by heading, rows of cells."""
-        return self.study.tables(self.results)
-
 
 def run(
     name: str,

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ...io.errors import refusal
 
-__all__ = ["DataPath", "Listing", "Pair", "choose_folder", "find_prices", "find_recording", "list_sets"]
-
 DataPath = str | os.PathLike[str]
 
 #: The environment variable that names the data folder where nobody passes one.

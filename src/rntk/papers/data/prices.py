@@ -18,8 +18,6 @@ from ...io.fields import parse_values
 from ...io.source import find_file, read_text
 from .folder import DataPath, find_prices
 
-__all__ = ["Prices", "load_prices"]
-
 Array = NDArray[np.float64]
 
 #: Columns of the file, spelled without spaces and in lower case, in the order of the fields of `Prices`.

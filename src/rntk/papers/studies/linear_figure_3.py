@@ -13,6 +13,7 @@ from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data.made import teacher_task
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 MODELS = ("RNN", "scaled convolution", "unscaled convolution")
 
@@ -65,13 +66,8 @@ class LinearFigure3(Study):
         delays: list[int],
         width: int,
         repetitions: int,
-        teacher: int = 4,
-        sequences: int = 10,
         T: int = 20,
         n_x: int = 15,
-        steps: int = 100,
-        learning_rate: float = 1e-4,
-        nu_w: float = 0.3,
         random_state: int = 0,
     ) -> Plain:
         """`errors` (D, repetitions, 3): mean squared test error of `MODELS` over the power of the teacher's output.
@@ -81,11 +77,12 @@ class LinearFigure3(Study):
         paper doesn't say how long it trains: with a hundred times more steps even the RNN learns the delay, as it must
         with enough of them (Theorem 4.1 bounds taps by the number of steps).
         """
+        steps, learning_rate, nu_w = 100, 1e-4, 0.3
         errors = np.empty((len(delays), repetitions, 3))
         for d, late in enumerate(delays):
             for r in range(repetitions):
                 rng = np.random.default_rng([random_state, r])  # the same teachers and inputs for every delay
-                task = teacher_task(teacher, sequences, T, n_x, delay=late, nu_w=nu_w, random_state=rng)
+                task = teacher_task(4, 10, T, n_x, delay=late, nu_w=nu_w, random_state=rng)
                 power = np.mean(task.y_test[:, late:] ** 2)
                 rnn = LinearRNN.random(width, n_x, 1, nu_w=nu_w, seed=rng)
                 models: tuple[LinearModel, ...] = (
@@ -123,6 +120,4 @@ class LinearFigure3(Study):
             error = spread[:, k] / count**0.5
             ax.errorbar(delays, mean[:, k], error, fmt=style, color=COLOURS[k], capsize=3, label=name)
         title = "long delays are hard for a linear RNN"
-        ax.set(xlabel="delay", ylabel="test error / power of the teacher", title=title)
-        ax.legend(frameon=False)
-        return {"figure-3": ax.figure}
+        return {"figure-3": finished(ax, "delay", "test error / power of the teacher", title)}

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linear import LinearRNN, ScaledConv1D, scale_factors, train
+from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data.made import teacher_task
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 
 class _SideBySide(Study):
@@ -22,41 +23,30 @@ class _SideBySide(Study):
     extras = ("finite",)
 
     def compute(
-        self,
-        data: Path | None,
-        *,
-        widths: list[int],
-        teacher: int,
-        sequences: int = 50,
-        T: int = 10,
-        steps: int = 200,
-        learning_rate: float = 1e-4,
-        loss: str = "sum",
-        nu_w: float = 0.3,
-        random_state: int = 0,
+        self, data: Path | None, *, widths: list[int], teacher: int, steps: int = 200, random_state: int = 0
     ) -> Plain:
         """Curves (W, R) at the recorded steps: `rnn` and `convolution` on the training data, `rnn_test` and so on.
 
         `teacher` counts units of the network that makes the data, `widths` are the students'. The learning rate belongs
-        to the "sum" or the "mean" of squares (`rntk.linear.train`): the paper says mean squared error and 1e-4; its
-        Figure 2, where ten steps show a difference, fits the sum.
+        to the sum of squares (`rntk.linear.train`): the paper says mean squared error; its Figure 2, where ten steps
+        show a difference, fits the sum.
         """
         rng = np.random.default_rng(random_state)
-        task = teacher_task(teacher, sequences, T, nu_w=nu_w, random_state=rng)
+        T, learning_rate, nu_w = 10, 1e-4, 0.3
+        task = teacher_task(teacher, 50, T, nu_w=nu_w, random_state=rng)
         marks = sorted({0, *range(min(steps, 10) + 1), *np.linspace(0, steps, 60).round().astype(int).tolist()})
         curves = np.empty((2, 2, len(widths), len(marks)))
-        test = {"X_test": task.X_test, "y_test": task.y_test}
+        options: Plain = {"record_at": marks, "X_test": task.X_test, "y_test": task.y_test, "progress": False}
         for w, width in enumerate(widths):
             rnn = LinearRNN.random(width, nu_w=nu_w, seed=rng)
             twin = ScaledConv1D.from_taps(rnn.impulse_response(T), scale_factors(T, nu_w))
-            for m, model in enumerate((rnn, twin)):
-                run = train(
-                    model, task.X, task.y, learning_rate, steps, loss=loss, record_at=marks, **test, progress=False
-                )
+            models: tuple[LinearModel, ...] = (rnn, twin)
+            for m, model in enumerate(models):
+                run = train(model, task.X, task.y, learning_rate, steps, loss="sum", **options)
                 curves[:, m, w] = run.error, run.test_error
         names = ("rnn", "convolution", "rnn_test", "convolution_test")
         found = dict(zip(names, curves.reshape(4, len(widths), -1), strict=True))
-        return {"widths": widths, "steps": marks, "learning_rate": learning_rate, "loss": loss, **found}
+        return {"widths": widths, "steps": marks, "learning_rate": learning_rate, "loss": "sum", **found}
 
 
 def _largest_gap(found: SimpleNamespace, steps: Any = slice(None)) -> NDArray[np.float64]:
@@ -66,7 +56,7 @@ def _largest_gap(found: SimpleNamespace, steps: Any = slice(None)) -> NDArray[np
 
 
 def _plot(found: SimpleNamespace) -> Any:
-    """Errors against steps: RNNs solid, convolutions dashed; test curves for a single width. Returns the axes."""
+    """Errors against steps: RNNs solid, convolutions dashed; test curves for a single width."""
     ax = axes_or_new()
     for w, width in enumerate(found.widths):
         colour = COLOURS[w % len(COLOURS)]
@@ -75,9 +65,7 @@ def _plot(found: SimpleNamespace) -> Any:
     if len(found.widths) == 1:
         ax.plot(found.steps, found.rnn_test[0], color=COLOURS[1], label="RNN, test")
         ax.plot(found.steps, found.convolution_test[0], "--", color=COLOURS[1], label="its convolution, test")
-    ax.set(xlabel="gradient steps", ylabel="mean squared error", yscale="log", title="linear RNN and convolution")
-    ax.legend(frameon=False)
-    return ax
+    return finished(ax, "gradient steps", "mean squared error", "linear RNN and convolution", yscale="log")
 
 
 class LinearFigures1And2(_SideBySide):
@@ -113,9 +101,9 @@ class LinearFigures1And2(_SideBySide):
 
     def figures(self, results: Results) -> dict[str, Any]:
         """The same curves twice, the second time near the start."""
-        ax, near = _plot(results["training"]), _plot(results["training"])
-        near.set(xlim=(0, 10), title="the first ten steps")
-        return {"figure-1": ax.figure, "figure-2": near.figure}
+        whole, near = _plot(results["training"]), _plot(results["training"])
+        near.axes[0].set(xlim=(0, 10), title="the first ten steps")
+        return {"figure-1": whole, "figure-2": near}
 
 
 class LinearFigure4(_SideBySide):
@@ -148,4 +136,4 @@ class LinearFigure4(_SideBySide):
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Errors on the training data against steps."""
-        return {"figure-4": _plot(results["training"]).figure}
+        return {"figure-4": _plot(results["training"])}

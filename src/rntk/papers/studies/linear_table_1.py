@@ -117,15 +117,13 @@ class LinearTable1(Study):
         learning_rate: float = 1e-4,
         batch_size: int = 128,
         limited_minutes: float = 4.5,
-        held_out: float = 0.2,
-        nu_w: float = 0.3,
         random_state: int = 0,
     ) -> Plain:
         """`r2` (1, 3, E, 2) on held-out data at recorded epochs, for `MODELS`, in x and y; `minutes` (1,) of training.
 
         `parts` is one of "limited" and "full", in a list. Sequences of `length` bins, cut one after another from
         unbroken segments, spikes and velocity standardised with means and deviations of the training part; the last
-        `held_out` share of the recording is for the scores, which count every step. Mini-batch gradient descent on
+        fifth of the recording is for the scores, which count every step. Mini-batch gradient descent on
         ½ Σ ‖y_t - f_t‖² of each batch, for which the paper's rate of 1e-4 lies just below the critical one; all models
         start from the taps of the random RNN. The paper doesn't say how many epochs, and the order depends on it.
         """
@@ -134,7 +132,7 @@ class LinearTable1(Study):
             raise FileNotFoundError(SOURCE)
         source = load_recording(path)
         bins = len(source.spikes)
-        cut = int((1 - held_out) * bins)
+        nu_w, cut = 0.3, int(0.8 * bins)
         end = {"limited": min(cut, round(limited_minutes * 60 / BIN)), "full": cut}[part]
         record_at = sorted({*np.geomspace(1, epochs, 30).round().astype(int).tolist(), epochs})
         r2 = np.empty((1, 3, len(record_at), 2))

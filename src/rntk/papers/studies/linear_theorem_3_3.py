@@ -12,6 +12,7 @@ from scipy import stats
 from ...linear import LinearRNN, sequence_kernel
 from ...plot import COLOURS, axes_or_new
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 
 class LinearTheorem33(Study):
@@ -39,21 +40,7 @@ class LinearTheorem33(Study):
         ),
     )
 
-    def compute(
-        self,
-        data: Path | None,
-        *,
-        widths: list[int],
-        seeds: int,
-        n_x: int = 3,
-        n_y: int = 2,
-        T: int = 8,
-        sequences: int = 3,
-        nu_w: float = 0.5,
-        nu_f: float = 1.0,
-        nu_c: float = 1.0,
-        random_state: int = 0,
-    ) -> Plain:
+    def compute(self, data: Path | None, *, widths: list[int], seeds: int, T: int = 8, random_state: int = 0) -> Plain:
         """`errors` (W, S), ‖K̂ - K‖/‖K‖ over all pairs of steps (t, s), sequences and outputs; and by width and lag, of
         the `tap_samples` entries of L_j over all networks in units of √(ν_C ν_F ν_W^j), (W, T):
 
@@ -61,10 +48,11 @@ class LinearTheorem33(Study):
         `tap_kurtosis` (excess, zero for Gaussian numbers).
         """
         rng = np.random.default_rng(random_state)
-        X = rng.standard_normal((sequences, T, n_x))
-        variances = {"nu_w": nu_w, "nu_f": nu_f, "nu_c": nu_c}
+        n_x, n_y, nu_w = 3, 2, 0.5
+        X = rng.standard_normal((3, T, n_x))
+        variances = {"nu_w": nu_w, "nu_f": 1.0, "nu_c": 1.0}
         limit = sequence_kernel(X, outputs=n_y, **variances)
-        expected = nu_c * nu_f * nu_w ** np.arange(T)
+        expected = nu_w ** np.arange(T)
         errors = np.empty((len(widths), seeds))
         tests = np.empty((3, len(widths), T))
         for w, width in enumerate(widths):
@@ -102,6 +90,5 @@ class LinearTheorem33(Study):
         ax.fill_between(found.widths, low, high, color=COLOURS[0], alpha=0.2)
         label = f"networks, slope {slope.value:.2f} ± {slope.error:.2f}"
         ax.loglog(found.widths, np.exp(log.mean(axis=1)), "o-", color=COLOURS[0], label=label)
-        ax.set(xlabel="width n", ylabel="‖K̂ - K‖ / ‖K‖", title="tangent kernel of linear RNNs, all steps and outputs")
-        ax.legend(frameon=False)
-        return {"theorem-3.3": ax.figure}
+        title = "tangent kernel of linear RNNs, all steps and outputs"
+        return {"theorem-3.3": finished(ax, "width n", "‖K̂ - K‖ / ‖K‖", title)}

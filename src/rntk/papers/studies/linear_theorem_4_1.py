@@ -14,6 +14,7 @@ from ...linear import ConvolutionDescent, LinearRNN, ScaledConv1D, scale_factors
 from ...plot import COLOURS, axes_or_new
 from ..data.made import teacher_task
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 
 def _bound(found: SimpleNamespace) -> NDArray[np.float64]:
@@ -45,12 +46,9 @@ class LinearTheorem41(Study):
         data: Path | None,
         *,
         width: int,
-        teacher: int = 4,
         sequences: int = 50,
         T: int = 20,
-        delay: int = 5,
         steps: int = 100,
-        nu_w: float = 0.3,
         random_state: int = 0,
     ) -> Plain:
         """`convolution` and `rnn` (R, T), movement of their taps at 0.99 of the largest learning rate that is allowed.
@@ -58,7 +56,8 @@ class LinearTheorem41(Study):
         `B_1` and `B_2` are the theorem's constants for these data, `printed_constant` is ‖Aᵀb‖, printed for B_2.
         """
         rng = np.random.default_rng(random_state)
-        task = teacher_task(teacher, sequences, T, delay=delay, nu_w=nu_w, random_state=rng)
+        nu_w = 0.3
+        task = teacher_task(4, sequences, T, delay=5, nu_w=nu_w, random_state=rng)
         rnn = LinearRNN.random(width, nu_w=nu_w, seed=rng)
         start = rnn.impulse_response(T)
         twin = ScaledConv1D.from_taps(start, scale_factors(T, nu_w))
@@ -95,6 +94,5 @@ class LinearTheorem41(Study):
         ax.semilogy(lags, _bound(found)[-1], "-", color=COLOURS[2], label="bound B₂ ρ_j η s")
         ax.semilogy(lags, found.convolution[-1], "o", color=COLOURS[0], label="scaled convolution")
         ax.semilogy(lags, found.rnn[-1], "x", color=COLOURS[1], label=f"RNN, n = {found.width}")
-        ax.set(xlabel="lag j", ylabel="‖L_j - L_j at the start‖", title=f"after {found.steps[-1]} steps")
-        ax.legend(frameon=False)
-        return {"theorem-4.1": ax.figure}
+        figure = finished(ax, "lag j", "‖L_j - L_j at the start‖", f"after {found.steps[-1]} steps")
+        return {"theorem-4.1": figure}

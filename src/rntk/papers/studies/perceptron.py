@@ -20,6 +20,7 @@ from ...kernels import NTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 if TYPE_CHECKING:
     from ...finite.comparison import Slope
@@ -35,6 +36,10 @@ LEAST_P_VALUE = 1e-4
 RATE = "slope within four standard errors of -1/2, for every activation and depth"
 LAW = f"no test has p below {LEAST_P_VALUE:g}"
 LABELS = {"ntk": "‖Θ̂ - Θ‖ / ‖Θ‖", "drift": "largest ‖Θ̂_s - Θ̂_0‖ / ‖Θ‖ in training"}
+
+
+def _unit(weight: float, **sizes: Any) -> tuple[Unit]:
+    return (Unit("networks", {**sizes, "random_state": 0}, weight),)
 
 
 def note_kernels(kernel: NTK, X: Any) -> tuple[Array, Array]:
@@ -64,21 +69,8 @@ class Perceptron(Study):
     source = "Neural Tangent Kernel Derivation (a note)"
     extras = ("finite",)
     minutes = (0.4, 1)
-    quick = (
-        Unit(
-            "networks",
-            {"depths": [1, 2], "widths": [32, 64, 128, 256], "seeds": 15, "networks": 200, "steps": 15}
-            | {"random_state": 0},
-            weight=15.0,
-        ),
-    )
-    full = (
-        Unit(
-            "networks",
-            {"depths": [1, 2, 3], "widths": [32, 64, 128, 256, 512], "seeds": 30, "networks": 300, "random_state": 0},
-            weight=45.0,
-        ),
-    )
+    quick = _unit(15.0, depths=[1, 2], widths=[32, 64, 128, 256], seeds=15, networks=200, steps=15)
+    full = _unit(45.0, depths=[1, 2, 3], widths=[32, 64, 128, 256, 512], seeds=30, networks=300)
     claims = (
         Claim("gaussian", "the outputs of a wide network at initialisation are Gaussian", criterion=LAW),
         Claim("covariance", "their covariance is Σ, (10) and (12)", criterion=LAW),
@@ -107,7 +99,6 @@ class Perceptron(Study):
         seeds: int,
         networks: int,
         inputs: int = 6,
-        channels: int = 4,
         steps: int = 30,
         kernels: Sequence[Plain] = KERNELS,
         random_state: int = 0,
@@ -125,7 +116,7 @@ class Perceptron(Study):
         start, so that all networks have the same way to go. No `steps` train none.
         """
         rng = np.random.default_rng(random_state)
-        X, y = rng.standard_normal((inputs, channels)), rng.choice([-1.0, 1.0], inputs)
+        X, y = rng.standard_normal((inputs, 4)), rng.choice([-1.0, 1.0], inputs)
         trained, law_width = widths[::2] if steps else [], widths[len(widths) // 2]
         first = 10_000 * random_state
         cases = []
@@ -182,10 +173,8 @@ class Perceptron(Study):
                 ax.plot(widths, middle, styles[activation], color=colours[depth], markersize=4, label=label)
             line = 1.3 * max(middle[0] for middle in middles) * (widths / widths[0]) ** -0.5
             ax.plot(widths, line, color="grey", linewidth=3, alpha=0.4, label="slope -1/2")
-            ax.set(xscale="log", yscale="log", xlabel="width", ylabel=LABELS[name])
-            ax.set(title="perceptrons and their kernel")
-            ax.legend(frameon=False)
-            figures[f"perceptron-{name}"] = ax.figure
+            figure = finished(ax, "width", LABELS[name], "perceptrons and their kernel", xscale="log", yscale="log")
+            figures[f"perceptron-{name}"] = figure
         return figures
 
 

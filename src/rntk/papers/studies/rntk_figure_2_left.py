@@ -11,6 +11,7 @@ import numpy as np
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 
 class RntkFigure2Left(Study):
@@ -64,6 +65,4 @@ class RntkFigure2Left(Study):
         ax.plot(found.angles, found.limit, color=COLOURS[0], label="kernel, n = ∞")
         label = f"one network, n = {found.width}"
         ax.plot(found.angles, found.networks[0], "o", markersize=3, color=COLOURS[1], label=label)
-        ax.set(xlabel="angle α", ylabel="Θ(x, x')", title="x = {1, -1, 1}, x' = {cos α, sin α}")
-        ax.legend(frameon=False)
-        return {"figure-2-left": ax.figure}
+        return {"figure-2-left": finished(ax, "angle α", "Θ(x, x')", "x = {1, -1, 1}, x' = {cos α, sin α}")}

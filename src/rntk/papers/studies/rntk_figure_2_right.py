@@ -11,6 +11,7 @@ import numpy as np
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 #: The paper's network, and others that its theorem covers, by the name of their unit; with lengths of the signals.
 CASES: dict[str, Plain] = {
@@ -57,7 +58,7 @@ class RntkFigure2Right(Study):
         widths: list[int],
         seeds: int,
         signals: int,
-        lengths: int | list[int] = 5,
+        lengths: int | list[int],
         random_state: int = 0,
     ) -> Plain:
         """`finite.compare` for Gaussian signals, tied and untied.
@@ -100,7 +101,6 @@ class RntkFigure2Right(Study):
                 error = log.std(axis=1, ddof=1) / np.sqrt(log.shape[1]) if log.shape[1] > 1 else None
                 mean = log.mean(axis=1)
                 ax.errorbar(comparison.widths, mean, error, color=colour, marker=marker, capsize=3, label=label)
-            ax.set(xscale="log", xlabel="width", ylabel="log relative error", title=found.tied["kernel"])
-            ax.legend(frameon=False)
-            figures[f"figure-2-right-{unit}"] = ax.figure
+            figure = finished(ax, "width", "log relative error", found.tied["kernel"], xscale="log")
+            figures[f"figure-2-right-{unit}"] = figure
         return figures

@@ -72,46 +72,54 @@ class RntkFigure3(Study):
         Claim(
             "reference",
             "both activations behave alike around their reference points: neither end dominates",
-            criterion="balance within ±1 at both reference points",
-            reason="erf at its printed reference point listens to the first fifth of the steps about ten times more "
+            "",
+            "balance within ±1 at both reference points",
+            "erf at its printed reference point listens to the first fifth of the steps about ten times more "
             "than to the last: gradients by the inputs, computed exactly and checked against differences",
         ),
         Claim(
             "stable",
             "ReLU is the more stable across time",
-            criterion="its coefficient of variation over time is the smaller one",
+            "",
+            "its coefficient of variation over time is the smaller one",
         ),
         Claim(
             "relu",
             "ReLU: a small decrease of σ_w makes it over-sensitive to the last steps, an increase to the first",
-            criterion="balance lower by more than 1 for every smaller σ_w, higher by more than 1 for every larger one",
+            "",
+            "balance lower by more than 1 for every smaller σ_w, higher by more than 1 for every larger one",
         ),
         Claim(
             "erf",
             "erf: any change of σ_w makes it over-sensitive to the last steps",
-            criterion="balance lower by more than 1 for every other σ_w",
-            reason="raising σ_w from the printed reference point makes erf saturate, and the first steps keep their "
+            "",
+            "balance lower by more than 1 for every other σ_w",
+            "raising σ_w from the printed reference point makes erf saturate, and the first steps keep their "
             "weight; the paper's text gives no values for its curves, ours lie around its reference point",
         ),
         Claim(
             "sigma_w",
             "σ_w has a major influence: it moves the balance of first and last steps more than thirtyfold",
-            criterion="balance spans more than 5 over the values of σ_w",
+            "",
+            "balance spans more than 5 over the values of σ_w",
         ),
         Claim(
             "others",
             "the other deviations change the curve more for erf than for ReLU",
-            criterion="the largest span over σ_u, σ_b, σ_h is larger for erf",
+            "",
+            "the largest span over σ_u, σ_b, σ_h is larger for erf",
         ),
         Claim(
             "sigma_h",
             "a non-zero σ_h reduces the importance of the first steps, for ReLU and for erf",
-            criterion="balance lower than at σ_h = 0 for every larger value",
+            "",
+            "balance lower than at σ_h = 0 for every larger value",
         ),
         Claim(
             "sigma_h erf",
             "a non-zero σ_h reduces the importance of the first steps more strongly for erf",
-            criterion="the balance falls by more",
+            "",
+            "the balance falls by more",
         ),
     )
 

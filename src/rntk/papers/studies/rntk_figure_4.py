@@ -26,6 +26,7 @@ from ..data import find_prices, load_prices
 from ..data.segments import last_values, sinusoid, windows, zero_padded
 from ..protocol import FAMILIES, RIDGES, plain_folds
 from ..study import Claim, Finding, Mode, NotRunError, Plain, Results, Study, Unit
+from .drawing import finished
 from .rntk_figure_4_search import (
     LEAST_RIDGE,
     candidates,
@@ -124,8 +125,6 @@ class WindowSettings:
         Deviation of the sinusoid's noise.
     n_train, n_test : int
         Windows to learn from, and to predict.
-    fixed_series : bool
-        One noisy sinusoid for all repetitions ("from this fixed data"), or a new one for each.
     targets : str
         What follows a window of the sinusoid. "clean" is the sine, so that noise is in the inputs only, which is where
         the figure's caption has it; "observed" has its noise; "clean test" learns from "observed" targets and is judged
@@ -136,10 +135,6 @@ class WindowSettings:
         window too, and multiplies predictions back.
     padding : str
         Where kernels on vectors get their zeros, at the "end" of a window or its "start".
-    prices : str
-        "standardised" by mean and deviation of the training days, "scaled" by their largest price, or "raw".
-    first_day : int
-        Of the days in use, counted from the first of the file.
     random_state : int
         Of everything. A repetition depends on it and on its own number only.
     """
@@ -150,12 +145,9 @@ class WindowSettings:
     n_train: int = 20
     n_test: int = 5000
     t_fixed: int = 10
-    fixed_series: bool = True
     targets: str = "clean"
     normalize: str = "none"
     padding: str = "end"
-    prices: str = "standardised"
-    first_day: int = 0
     random_state: int = 0
 
     def __post_init__(self) -> None:
@@ -164,7 +156,6 @@ class WindowSettings:
             ("targets", ("clean", "observed", "clean test")),
             ("normalize", ("none", "unit", "relative")),
             ("padding", ("end", "start")),
-            ("prices", ("standardised", "scaled", "raw")),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {getattr(self, name)!r}")
@@ -247,7 +238,7 @@ class RntkFigure4(Study):
         setup = WindowSettings(**settings)
         daily = None
         if setup.source == "stock":
-            daily = days_in_use(load_prices(find_prices(data) or data or "").close, setup)
+            daily = days_in_use(load_prices(find_prices(data) or data or "").close)
         for prepare in (compiled_recurrent, compiled_feedforward, compiled_fold):
             prepare()  # before threads would each compile their own
         found: list[Any] = [None] * repetitions
@@ -322,11 +313,9 @@ class RntkFigure4(Study):
             bars = error[:, k] if len(error) == len(mean) else None
             colour = COLOURS[k] if k < len(FAMILIES) else "black"
             ax.errorbar(values, mean[:, k], bars, fmt=style, color=colour, capsize=3, label=name)
-        ax.set(xlabel=LABELS[self.varied], ylabel="SNR of predictions (dB)", title=self.kind)
-        if self.varied == "noise" and (values > 0).all():
-            ax.set_xscale("log")
-        ax.legend(frameon=False)
-        return {f"figure-4{self.panel}": ax.figure}
+        scale = "log" if self.varied == "noise" and (values > 0).all() else "linear"
+        figure = finished(ax, LABELS[self.varied], "SNR of predictions (dB)", self.kind, xscale=scale)
+        return {f"figure-4{self.panel}": figure}
 
 
 def _counted(chosen: list[dict[str, float]]) -> dict[str, dict[str, int]]:
@@ -336,15 +325,12 @@ def _counted(chosen: list[dict[str, float]]) -> dict[str, dict[str, int]]:
     }
 
 
-def days_in_use(series: Array, setup: WindowSettings) -> Array:
-    """The days in use, with their prices as the settings want them."""
-    found = series[setup.first_day : setup.first_day + DAYS]
-    if setup.first_day < 0 or found.shape != (DAYS,):
-        raise ValueError(f"{DAYS} days from day {setup.first_day} on are needed, out of {series.shape} prices")
-    seen = found[:TRAINING_DAYS]
-    if setup.prices == "standardised":
-        return np.asarray((found - seen.mean()) / seen.std())
-    return np.asarray(found / seen.max()) if setup.prices == "scaled" else found
+def days_in_use(prices: Array) -> Array:
+    """The first days, in units of mean and deviation of the training days."""
+    if len(prices) < DAYS:
+        raise ValueError(f"{DAYS} days are needed, out of {len(prices)} prices")
+    seen = prices[:TRAINING_DAYS]
+    return np.asarray((prices[:DAYS] - seen.mean()) / seen.std())
 
 
 class Windows(NamedTuple):
@@ -361,8 +347,8 @@ def draw(setup: WindowSettings, repetition: int, daily: Array | None) -> tuple[W
     """Training and test windows of a repetition, and the seed of its folds; `daily` are the days in use of a stock."""
     rng = np.random.default_rng([setup.random_state, 1, repetition])
     if daily is None:
-        seed = [setup.random_state, 0] if setup.fixed_series else [setup.random_state, 0, 1 + repetition]
-        series, clean = sinusoid(noise=setup.noise, random_state=np.random.default_rng(seed)), sinusoid(noise=0.0)
+        noisy = np.random.default_rng([setup.random_state, 0])  # one for all repetitions: "from this fixed data"
+        series, clean = sinusoid(noise=setup.noise, random_state=noisy), sinusoid(noise=0.0)
         known = series if setup.targets != "clean" else clean
         wanted = series if setup.targets == "observed" else clean
         parts = ((setup.n_train, 0, None, known), (setup.n_test, 0, None, wanted))

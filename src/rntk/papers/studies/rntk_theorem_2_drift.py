@@ -13,6 +13,7 @@ from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
 from ..data.made import small_task
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 CRITERION = "at most -0.44, give or take three standard errors"
 
@@ -82,6 +83,5 @@ class RntkTheorem2Drift(Study):
             slope = fit_slope(found.widths, drift)
             label = f"{name}: slope {slope.value:.2f} ± {slope.error:.2f}"
             ax.errorbar(found.widths, drift.mean(axis=1), drift.std(axis=1), color=colour, marker=marker, label=label)
-        ax.set(xscale="log", yscale="log", xlabel="width", ylabel="drift during training", title=found.kernel)
-        ax.legend(frameon=False)
-        return {"theorem-2-drift": ax.figure}
+        figure = finished(ax, "width", "drift during training", found.kernel, xscale="log", yscale="log")
+        return {"theorem-2-drift": figure}

@@ -14,6 +14,7 @@ from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
 from ..data.made import small_task
 from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
 
 
 def _units(parts: int, weight: float, **sizes: int) -> tuple[Unit, ...]:
@@ -57,26 +58,18 @@ class RntkTheorem2Ensemble(Study):
     )
 
     def compute(
-        self,
-        data: Path | None,
-        *,
-        width: int,
-        networks: int,
-        steps: int,
-        first: int = 0,
-        new: int = 3,
-        random_state: int = 0,
+        self, data: Path | None, *, width: int, networks: int, steps: int, first: int = 0, random_state: int = 0
     ) -> Plain:
         """`outputs` (M, R, n) of networks at R recorded steps; `mean` and `std` (R, n) of the infinite network.
 
-        Of the n sequences the first `training` were trained on, `new` others follow. `first` is the number of the
+        Of the n sequences the first `training` were trained on, three others follow. `first` is the number of the
         first network; parts with other numbers make one ensemble.
         """
         from ... import finite
 
         kernel = RNTK()
         X, y = small_task(random_state)
-        X_new, _ = small_task(random_state + 1, sequences=new)
+        X_new, _ = small_task(random_state + 1, sequences=3)
         limit = Dynamics(kernel, X, y)
         rate = limit.largest_learning_rate / 2
         marks = sorted({0, *np.unique(np.geomspace(1, steps, 12).astype(int)).tolist()})
@@ -119,6 +112,5 @@ class RntkTheorem2Ensemble(Study):
             ax.plot(at, found.mean[:, k], color=colour, label=f"{name}: infinite network")
             label = f"{name}: {len(found.outputs)} networks, n = {found.width}"
             ax.errorbar(at, mean[:, k], 2 * spread[:, k], fmt="o", markersize=3, capsize=3, color=colour, label=label)
-        ax.set(xscale="log", xlabel="steps of gradient descent + 1", ylabel="output", title=found.kernel)
-        ax.legend(frameon=False)
-        return {"theorem-2-ensemble": ax.figure}
+        figure = finished(ax, "steps of gradient descent + 1", "output", found.kernel, xscale="log")
+        return {"theorem-2-ensemble": figure}

@@ -20,7 +20,7 @@ UNDECIDED = "undecided: the judge can't tell the two apart"
 NEITHER = "neither agrees with the judge"
 
 #: What the printed formula gives, what the corrected one gives, what the judge finds, and how far it may be off.
-Numbers = tuple[float, float, float, float]
+Numbers = tuple[Any, Any, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,9 @@ class Trial(NamedTuple):
     numbers: Callable[[np.random.Generator, int], Numbers]
 
     def __call__(self, rng: np.random.Generator, draws: int = DRAWS) -> Erratum:
-        printed, correct, judge, uncertainty = map(float, self.numbers(rng, draws))
-        return Erratum(
-            **self.texts,
-            printed_value=printed,
-            correct_value=correct,
-            judge_value=judge,
-            uncertainty=uncertainty,
-        )
+        names = ("printed_value", "correct_value", "judge_value", "uncertainty")
+        numbers: dict[str, Any] = dict(zip(names, map(float, self.numbers(rng, draws)), strict=True))
+        return Erratum(**self.texts, **numbers)
 
 
 #: Every erratum by a short name, in the order of their modules; each runs on its own, `ERRATA[name](rng)`.

@@ -28,12 +28,7 @@ def spectral_radius(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
         return float(np.abs(np.linalg.eigvals(rng.normal(0, (nu / n) ** 0.5, (n, n)))).max())
 
     found, allowed = extrapolate(radius, (60, 240), max(2, draws // 5), power=0.5)
-    return (
-        nu,
-        nu**0.5,
-        float(found),
-        float(allowed) + 0.01,  # logarithms of n beside the root
-    )
+    return nu, nu**0.5, found, allowed + 0.01  # logarithms of n beside the root
 
 
 def _tangent(rng: np.random.Generator, moved: str) -> Numbers:
@@ -99,7 +94,7 @@ def tap_bound(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     for step in range(1, 31):
         taps = taps + rate * rho * (A.T @ (y - A @ taps))
         largest = max(largest, float(np.max(np.abs(taps) / (rho * rate * step))))
-    return (float(np.linalg.norm(A.T @ y)), constant, largest, 1e-9 * largest)
+    return np.linalg.norm(A.T @ y), constant, largest, 1e-9 * largest
 
 
 #: G₁(q) = q and G₂(q) = [0, q₁] of [L] (45), for one channel.
@@ -126,7 +121,7 @@ def variance_of_each_matrix(rng: np.random.Generator, draws: int = DRAWS) -> Num
 
     found, allowed = extrapolate(second, (100, 300), draws)
     limit = state_evolution(TANGENT, [nu_w, 1.0], np.diag([nu_f, 1.0]), 3)
-    return (2 * nu_f * nu_w**2 + nu_w**2, float(limit.at(2, 2)[1, 1]), float(found), float(allowed))
+    return 2 * nu_f * nu_w**2 + nu_w**2, limit.at(2, 2)[1, 1], found, allowed
 
 
 @erratum(
@@ -143,7 +138,7 @@ def missing_variance(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     mean, allowed = mean_and_allowance([np.mean(q**2) for q in steps])
     correct = float(state_evolution([np.tanh], [nu], 1.0, 2).at(1, 1)[0, 0])
     nodes, weights = np.polynomial.hermite_e.hermegauss(100)
-    return (float(weights @ np.tanh(nodes) ** 2 / weights.sum()), correct, float(mean), float(allowed))
+    return weights @ np.tanh(nodes) ** 2 / weights.sum(), correct, mean, allowed
 
 
 @erratum(
@@ -159,9 +154,5 @@ def inverse_of_the_past(rng: np.random.Generator, draws: int = DRAWS) -> Numbers
     W, q = rng.normal(0, (nu_w / n) ** 0.5, (n, n)), rng.normal(0, nu_f**0.5, n)
     z = np.stack([np.zeros(n), q, np.zeros(n), W @ q], axis=1)  # z_t2 = [0, q_t1]
     limit = state_evolution(TANGENT, [nu_w, 1.0], np.diag([nu_f, 1.0]), steps)
-    return (
-        float(2 * steps),
-        float(np.linalg.matrix_rank(limit.covariance[:, 0, :, 0])),
-        float(np.linalg.matrix_rank(z.T @ z / n)),
-        0.0,
-    )
+    correct, found = (np.linalg.matrix_rank(each) for each in (limit.covariance[:, 0, :, 0], z.T @ z / n))
+    return 2 * steps, correct, found, 0.0

@@ -7,12 +7,12 @@ inner products of gradients are sums of products of inner products: no gradient 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....activations import Activation, relu
+from ....kernels import RNTK
 from .erratum import extrapolate
 
 Array = NDArray[np.float64]
@@ -23,7 +23,7 @@ WIDTHS = (96, 288)
 
 @dataclass(frozen=True)
 class Wiring:
-    """A stack of Elman layers with a readout at the last step; `parameters` are those of `RNTK`."""
+    """A stack of Elman layers with a readout at the last step; attributes are the parameters of `RNTK`."""
 
     activation: Activation = relu
     sigma_w: float = 2**0.5
@@ -35,9 +35,9 @@ class Wiring:
     tied: bool = True
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """For `RNTK(**wiring.parameters)`."""
-        return dict(vars(self))
+    def kernel(self) -> RNTK:
+        """Its limit."""
+        return RNTK(**vars(self))
 
 
 def judge(

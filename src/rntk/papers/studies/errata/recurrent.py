@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....activations import Activation, erf, identity, relu
-from ....kernels import NTK, RNTK
-from .erratum import DRAWS, Numbers, Trial, erratum, mean_and_allowance
+from ....kernels import NTK
+from .erratum import DRAWS, Numbers, erratum, mean_and_allowance
 from .networks import WIDTHS, Wiring, judge
 
 Array = NDArray[np.float64]
@@ -39,7 +39,8 @@ def relu_slope(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     q1, q2, s = 2.0, 3.0, 0.9
     z = rng.multivariate_normal([0, 0], [[q1, s], [s, q2]], size=1000 * draws)
     share, allowed = mean_and_allowance((z > 0).all(axis=1))
-    return ((np.pi - np.arccos(s / (q1 * q2) ** 0.5)) / np.pi, dual(relu, q1, q2, s)[1], float(share), float(allowed))
+    printed = (np.pi - np.arccos(s / (q1 * q2) ** 0.5)) / np.pi
+    return printed, dual(relu, q1, q2, s)[1], share, allowed
 
 
 @erratum(
@@ -61,12 +62,8 @@ def erf_value(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
         return float(weights @ (erf(one) * erf(two)) @ weights / weights.sum() ** 2)
 
     fine, coarse = quadrature(120), quadrature(80)
-    return (
-        2 / np.pi * np.arcsin(2 * s / ((1 + 2 * q1) * (1 + 2 * s)) ** 0.5),
-        dual(erf, q1, q2, s)[0],
-        fine,
-        abs(fine - coarse) + 1e-12,
-    )
+    printed = 2 / np.pi * np.arcsin(2 * s / ((1 + 2 * q1) * (1 + 2 * s)) ** 0.5)
+    return printed, dual(erf, q1, q2, s)[0], fine, abs(fine - coarse) + 1e-12
 
 
 @erratum(
@@ -81,13 +78,9 @@ def initial_state(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     x = np.array([[1.0], [0.0]])
     wiring = Wiring(identity, sigma_w=1.0, sigma_h=2.0)
     mean, allowed = judge(wiring, x, x, rng, 3 * draws)
-    correct = float(RNTK(**wiring.parameters)([x], [x])[0, 0])
-    return (
-        correct + wiring.sigma_v**2 * wiring.sigma_w**4 * wiring.sigma_h**2,
-        correct,
-        float(mean[0]),
-        float(allowed[0]),
-    )
+    correct = wiring.kernel([x], [x])[0, 0]
+    printed = correct + wiring.sigma_v**2 * wiring.sigma_w**4 * wiring.sigma_h**2
+    return printed, correct, mean[0], allowed[0]
 
 
 @erratum(
@@ -118,12 +111,8 @@ def back_propagation(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     delta = v / n**0.5 * erf.derivative(g2)
     slope, transition = erf.derivative(g1), sw / n**0.5 * W.T
     exact, rough = difference(1e-4), difference(2e-4)
-    return (
-        float(su * U @ (transition @ (slope * delta))),
-        float(su * U @ (slope * (transition @ delta))),
-        exact,
-        abs(exact - rough) + 1e-9 * abs(exact),
-    )
+    printed, correct = su * U @ (transition @ (slope * delta)), su * U @ (slope * (transition @ delta))
+    return printed, correct, exact, abs(exact - rough) + 1e-9 * abs(exact)
 
 
 @erratum(
@@ -139,12 +128,7 @@ def upper_layer(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     wiring = Wiring(sigma_b=0.2, depth=2)
     mean, allowed = judge(wiring, x, x, rng, draws, same=True)
     blind = wiring.sigma_b**2 / (1 - wiring.sigma_u**2 / 2)  # ReLU: V(q, q, q) = q/2
-    return (
-        wiring.sigma_v**2 * blind / 2,
-        float(RNTK(**wiring.parameters).nngp([x])[0, 0]),
-        float(mean[1]),
-        float(allowed[1]),
-    )
+    return wiring.sigma_v**2 * blind / 2, wiring.kernel.nngp([x])[0, 0], mean[1], allowed[1]
 
 
 def paper_sum(wiring: Wiring, x: Array, y: Array, *, late: bool = False, second_twice: bool = False) -> float:
@@ -182,12 +166,7 @@ def backward_indices(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     """The paper's sum over layers and steps, with Π of the layer above at step t + 1 and at step t."""
     wiring = Wiring(sigma_w=1.0, sigma_u=1.5, depth=3)
     mean, allowed = judge(wiring, X, X, rng, draws, same=True)
-    return (
-        paper_sum(wiring, X, X, late=True),
-        float(RNTK(**wiring.parameters)([X])[0, 0]),
-        float(mean[0]),
-        float(allowed[0]),
-    )
+    return paper_sum(wiring, X, X, late=True), wiring.kernel([X])[0, 0], mean[0], allowed[0]
 
 
 @erratum(
@@ -201,24 +180,19 @@ def second_sequence(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     """The same sum for one layer, with Σ of the second sequence and itself."""
     wiring = Wiring(sigma_b=0.2)
     mean, allowed = judge(wiring, X, 2 * Y, rng, draws)
-    return (
-        paper_sum(wiring, X, 2 * Y, second_twice=True),
-        float(RNTK(**wiring.parameters)([X], [2 * Y])[0, 0]),
-        float(mean[0]),
-        float(allowed[0]),
-    )
+    return paper_sum(wiring, X, 2 * Y, second_twice=True), wiring.kernel([X], [2 * Y])[0, 0], mean[0], allowed[0]
 
 
-def _fan_in(tied: bool, where: str) -> Trial:
-    kind = "tied" if tied else "untied"
+def _fan_in(name: str, where: str, tied: bool) -> None:
+    """The same slip in (29) and in B.4, where every step has weights of its own."""
 
     @erratum(
         where=where,
         printed="σ_w/√m with W, σ_u/√n with U",
         correct="σ_w/√n and σ_u/√m, as in (5)",
-        example=f"𝒦(x, x) of one {kind} layer of width {WIDTHS[1]} for {NAMES[0]}",
+        example=f"𝒦(x, x) of one {'tied' if tied else 'untied'} layer of width {WIDTHS[1]} for {NAMES[0]}",
         judge=NETWORKS.replace("networks,", "networks drawn by (5) and (6),"),
-        name="fan_in" if tied else "fan_in_untied",
+        name=name,
     )
     def fan_in(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
         """𝒦(x, x) of networks drawn by (5) and (6), beside what (29) gives at one width, where V(q, q, q) = q/2."""
@@ -228,14 +202,11 @@ def _fan_in(tied: bool, where: str) -> Trial:
         q = 0.0
         for step in X:
             q = wiring.sigma_w**2 * n / m * q / 2 + wiring.sigma_u**2 * step @ step / n + wiring.sigma_b**2
-        return float(q / 2), float(RNTK(**wiring.parameters).nngp([X])[0, 0]), float(mean[1]), float(allowed[1])
-
-    return fan_in
+        return q / 2, wiring.kernel.nngp([X])[0, 0], mean[1], allowed[1]
 
 
-fan_in = _fan_in(True, "[R] (29)")
-#: The same slip in B.4, where every step has weights of its own.
-fan_in_untied = _fan_in(False, "[R] B.4, untied weights")
+_fan_in("fan_in", "[R] (29)", tied=True)
+_fan_in("fan_in_untied", "[R] B.4, untied weights", tied=False)
 
 
 @erratum(
@@ -258,9 +229,5 @@ def perceptron_readout(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     # A perceptron is a network that reads one step; its weights between layers are then called U.
     wiring = Wiring(sigma_w=0.0, sigma_u=sw, sigma_b=sb, sigma_v=sv, depth=L)
     mean, allowed = judge(wiring, x[None], y[None], rng, draws)
-    return (
-        printed + sv**2 * value,
-        float(NTK(sigma_w=sw, sigma_b=sb, sigma_v=sv, depth=L)([x], [y])[0, 0]),
-        float(mean[0]),
-        float(allowed[0]),
-    )
+    correct = NTK(sigma_w=sw, sigma_b=sb, sigma_v=sv, depth=L)([x], [y])[0, 0]
+    return printed + sv**2 * value, correct, mean[0], allowed[0]
