@@ -49,10 +49,15 @@ def write_sealed(path: Path, content: Plain) -> None:
     """Write plain values with their digest; a reader sees the old file or the new one, never part of one."""
     content = plain(content)
     text = json.dumps({**content, "sha256": digest(content)}, indent=1, ensure_ascii=False, allow_nan=False)
+    write_whole(path, text + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file, in its folder, under another name first: an interrupted run leaves whole files or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with open(partial, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, path)

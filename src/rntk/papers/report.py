@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .record import DamagedRecordError, read_sealed
+from .record import DamagedRecordError, read_sealed, write_whole
 from .study import Mode, NotRunError, Plain, Results, Study, Verdict
 
 #: Dots per inch of PNG files.
@@ -86,12 +85,8 @@ def write_report(out: Path, mode: Mode, studies: Mapping[str, Study]) -> Path:
         absent=[name for name in studies if name not in {record["study"] for record in records}],
         made=datetime.now(UTC).strftime("%Y-%m-%d"),
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "report.html"
-    partial = path.with_name(f".report.{os.getpid()}.partial")
-    partial.write_text(text, "utf-8")
-    os.replace(partial, path)
-    return path
+    write_whole(folder / "report.html", text)
+    return folder / "report.html"
 
 
 def _row(record: Plain, study: Study | None) -> dict[str, Any]:

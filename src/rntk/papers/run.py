@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,7 @@ def reproduce(
     """
     folder = out / mode.value
     with locked(folder):
-        works = {study.name: _Work.begin(study, folder / study.name, mode, data, say) for study in studies}
+        works = {study.name: _Work(study, folder / study.name, mode, data, say) for study in studies}
         records = {name: work.end() for name, work in works.items() if not work.pending}
         tasks = [Task(work.study, unit) for work in works.values() for unit in work.pending]
         here, done = environment(), 0
@@ -160,34 +160,25 @@ def reproduce(
         return [records[name] for name in works]
 
 
-@dataclass
 class _Work:
-    """One study on its way to a record."""
+    """One study on its way to a record: what there is to do, and what an earlier run has done."""
 
-    study: Study
-    folder: StudyFolder
-    mode: Mode
-    say: Say
-    units: list[Unit] = field(default_factory=list)
-    entries: dict[str, Plain] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-    obstacle: str = ""
-
-    @classmethod
-    def begin(cls, study: Study, folder: Path, mode: Mode, data: Path | None, say: Say) -> _Work:
-        """What there is to do, and what an earlier run has done."""
-        work = cls(study, StudyFolder(folder, study), mode, say)
+    def __init__(self, study: Study, folder: Path, mode: Mode, data: Path | None, say: Say) -> None:
+        self.study, self.mode, self.say = study, mode, say
+        self.folder = StudyFolder(folder, study)
+        self.failures: dict[str, str] = {}
+        self.units: list[Unit] = []
+        self.obstacle = ""
         try:
-            work.units = study.units(mode, data)
+            self.units = study.units(mode, data)
         except NotRunError as why:
-            work.obstacle = str(why)
-        work.entries = work.folder.finished(work.units)
-        for line in work.folder.damage:
+            self.obstacle = str(why)
+        self.entries = self.folder.finished(self.units)
+        for line in self.folder.damage:
             say(line)
-        if work.pending and study.obstacle():
-            work.obstacle = study.obstacle()
-            work.units = [unit for unit in work.units if unit.name in work.entries]
-        return work
+        if self.pending and study.obstacle():
+            self.obstacle = study.obstacle()
+            self.units = [unit for unit in self.units if unit.name in self.entries]
 
     @property
     def pending(self) -> list[Unit]:

@@ -67,10 +67,10 @@ class Claim:
         Short name, unique in its study.
     sentence : str
         What the paper says, in our words.
-    paper : str
-        Its number, if it prints one.
     criterion : str
         When we say that it holds, in words.
+    paper : str
+        Its number, if it prints one.
     reason : str
         What was found to explain a difference, shown only where there is one.
     unit : str
@@ -80,8 +80,8 @@ class Claim:
 
     key: str
     sentence: str
+    criterion: str
     paper: str = ""
-    criterion: str = ""
     reason: str = ""
     unit: str = ""
 

@@ -12,12 +12,10 @@ from ...linear import LinearRNN
 Array = NDArray[np.float64]
 
 
-def small_task(
-    random_state: int = 0, sequences: int = 6, lengths: tuple[int, int] = (3, 8)
-) -> tuple[list[Array], Array]:
-    """A small ragged data set: Gaussian signals, and ±1 by the sign of their mean."""
+def small_task(random_state: int = 0, sequences: int = 6) -> tuple[list[Array], Array]:
+    """A small ragged data set: Gaussian signals of 3 to 8 steps, and ±1 by the sign of their mean."""
     rng = np.random.default_rng(random_state)
-    X = [rng.standard_normal(rng.integers(lengths[0], lengths[1] + 1)) for _ in range(sequences)]
+    X = [rng.standard_normal(rng.integers(3, 9)) for _ in range(sequences)]
     return X, np.array([1.0 if x.mean() > 0 else -1.0 for x in X])
 
 

@@ -42,20 +42,20 @@ class LinearFigure3(Study):
         Claim(
             "alike",
             "RNN and scaled convolution have the same test error at every delay",
-            "they match",
             "within a tenth of the teacher's power",
+            "they match",
         ),
         Claim(
             "rises",
             "their test error rises with the delay",
-            "rises",
             "more than threefold, the largest not at delays 0 or 1",
+            "rises",
         ),
         Claim(
             "stays",
             "that of the unscaled convolution stays almost the same",
-            "almost the same",
             "largest below twice the smallest",
+            "almost the same",
         ),
     )
 

@@ -82,10 +82,10 @@ class LinearFigures1And2(_SideBySide):
         Claim(
             "figure 1",
             "training and test error of the RNN (n = 1000) and of the scaled convolution match",
-            "curves coincide",
             "largest gap below 3 % of the curve's largest value",
+            "curves coincide",
         ),
-        Claim("figure 2", "they match over the first ten epochs", "curves coincide", "gap below 3 %"),
+        Claim("figure 2", "they match over the first ten epochs", "gap below 3 %", "curves coincide"),
     )
 
     def judge(self, results: Results) -> Iterator[Finding]:
@@ -118,10 +118,10 @@ class LinearFigure4(_SideBySide):
         Claim(
             "closer",
             "training curves of RNN and convolution come closer as n grows",
-            "10, 40, 200",
             "the largest gap falls from each n to the next",
+            "10, 40, 200",
         ),
-        Claim("matches", "for n = 200 they almost perfectly match", "almost perfect", "largest gap below 5 %"),
+        Claim("matches", "for n = 200 they almost perfectly match", "largest gap below 5 %", "almost perfect"),
     )
 
     def judge(self, results: Results) -> Iterator[Finding]:

@@ -29,14 +29,14 @@ class LinearTheorem33(Study):
         Claim(
             "kernel",
             "the kernel of finite linear RNNs converges to 𝒯ᵀD(ρ)𝒯 ⊗ I",
-            "limit n → ∞",
             "slope of the error within 0.05 and three standard errors of -1/2",
+            "limit n → ∞",
         ),
         Claim(
             "taps",
             "taps of random wide RNNs are Gaussian with variance ν_C ν_F ν_W^j",
-            "limit n → ∞",
             "no test rejects at 5 %, corrected for their number",
+            "limit n → ∞",
         ),
     )
 

@@ -36,8 +36,8 @@ class LinearTheorem41(Study):
         Claim(
             "bound",
             "taps of the infinite network move by at most B₂ ρ_j η s in s steps (with B₂ = ‖A‖‖b‖, see errata)",
-            "bound holds as n → ∞",
             "never above the bound, for the convolution",
+            "bound holds as n → ∞",
         ),
     )
 

@@ -72,21 +72,21 @@ class Perceptron(Study):
     quick = _unit(15.0, depths=[1, 2], widths=[32, 64, 128, 256], seeds=15, networks=200, steps=15)
     full = _unit(45.0, depths=[1, 2, 3], widths=[32, 64, 128, 256, 512], seeds=30, networks=300)
     claims = (
-        Claim("gaussian", "the outputs of a wide network at initialisation are Gaussian", criterion=LAW),
-        Claim("covariance", "their covariance is Σ, (10) and (12)", criterion=LAW),
-        Claim("uncorrelated", "different outputs are uncorrelated, (9)", criterion=LAW),
-        Claim("averages", "averages over units tend to Σ, (12), at rate n^{-1/2}", criterion=RATE),
+        Claim("gaussian", "the outputs of a wide network at initialisation are Gaussian", LAW),
+        Claim("covariance", "their covariance is Σ, (10) and (12)", LAW),
+        Claim("uncorrelated", "different outputs are uncorrelated, (9)", LAW),
+        Claim("averages", "averages over units tend to Σ, (12), at rate n^{-1/2}", RATE),
         Claim(
             "recursion",
             "the limit is Θ^(l+1) = Θ^(l) Σ̇^(l+1) + Σ^(l+1), (26), which is what `rntk.NTK` computes",
-            criterion="relative distance below 1e-6",
+            "relative distance below 1e-6",
         ),
-        Claim("kernel", "the tangent kernel of a network tends to this limit at rate n^{-1/2}", criterion=RATE),
-        Claim("between", "between different outputs it tends to zero, (27)", criterion=RATE),
+        Claim("kernel", "the tangent kernel of a network tends to this limit at rate n^{-1/2}", RATE),
+        Claim("between", "between different outputs it tends to zero, (27)", RATE),
         Claim(
             "drift",
             "the tangent kernel stays nearly constant in training: its drift falls at least like n^{-1/2}",
-            criterion="slope at most -1/2, give or take four standard errors",
+            "slope at most -1/2, give or take four standard errors",
         ),
     )
 

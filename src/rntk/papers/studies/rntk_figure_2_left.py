@@ -28,8 +28,8 @@ class RntkFigure2Left(Study):
         Claim(
             "limit",
             "for two sequences of unequal length the tangent kernel of a network of width 1000 lies on the RNTK",
-            "curves coincide",
             "no network off by a quarter of the largest value, nor their mean by a tenth",
+            "curves coincide",
         ),
     )
 

@@ -42,8 +42,8 @@ class RntkFigure2Right(Study):
         Claim(
             f"{unit} {kind}",
             f"{unit.replace('-', ' ')}: the error of {kind} networks falls like the inverse root of the width",
-            "slope -1/2",
             "within 0.08 and three standard errors",
+            "slope -1/2",
             unit=unit,
         )
         for unit in CASES

@@ -72,53 +72,43 @@ class RntkFigure3(Study):
         Claim(
             "reference",
             "both activations behave alike around their reference points: neither end dominates",
-            "",
             "balance within ±1 at both reference points",
-            "erf at its printed reference point listens to the first fifth of the steps about ten times more "
+            reason="erf at its printed reference point listens to the first fifth of the steps about ten times more "
             "than to the last: gradients by the inputs, computed exactly and checked against differences",
         ),
         Claim(
-            "stable",
-            "ReLU is the more stable across time",
-            "",
-            "its coefficient of variation over time is the smaller one",
+            "stable", "ReLU is the more stable across time", "its coefficient of variation over time is the smaller one"
         ),
         Claim(
             "relu",
             "ReLU: a small decrease of σ_w makes it over-sensitive to the last steps, an increase to the first",
-            "",
             "balance lower by more than 1 for every smaller σ_w, higher by more than 1 for every larger one",
         ),
         Claim(
             "erf",
             "erf: any change of σ_w makes it over-sensitive to the last steps",
-            "",
             "balance lower by more than 1 for every other σ_w",
-            "raising σ_w from the printed reference point makes erf saturate, and the first steps keep their "
+            reason="raising σ_w from the printed reference point makes erf saturate, and the first steps keep their "
             "weight; the paper's text gives no values for its curves, ours lie around its reference point",
         ),
         Claim(
             "sigma_w",
             "σ_w has a major influence: it moves the balance of first and last steps more than thirtyfold",
-            "",
             "balance spans more than 5 over the values of σ_w",
         ),
         Claim(
             "others",
             "the other deviations change the curve more for erf than for ReLU",
-            "",
             "the largest span over σ_u, σ_b, σ_h is larger for erf",
         ),
         Claim(
             "sigma_h",
             "a non-zero σ_h reduces the importance of the first steps, for ReLU and for erf",
-            "",
             "balance lower than at σ_h = 0 for every larger value",
         ),
         Claim(
             "sigma_h erf",
             "a non-zero σ_h reduces the importance of the first steps more strongly for erf",
-            "",
             "the balance falls by more",
         ),
     )

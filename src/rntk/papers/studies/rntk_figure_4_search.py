@@ -56,29 +56,25 @@ def grams(family: str, batch: SequenceBatch, X: Array) -> Iterator[tuple[Index, 
 
     Lanes fill whole vectors; those past the last kernel repeat it.
     """
-    names = tuple(candidates(family)[0].settings)
-    grid = {
-        name: np.array([candidate.settings[name] for candidate in candidates(family)], dtype=np.float64)
-        for name in names
-    }
-    count = len(candidates(family))
+    points = np.array([tuple(each.settings.values()) for each in candidates(family)], dtype=np.float64).T
+    count = points.shape[1]
     if family == "rntk":
         for first in range(0, count, LANES):
             kernels = np.arange(first, min(first + LANES, count))
-            yield kernels, recurrent_grams(batch, *(grid[name][_filled(kernels)] for name in names))
+            yield kernels, recurrent_grams(batch, *points[:, _filled(kernels)])
     elif family == "ntk":
-        depths = int(grid["depth"].max())
+        depths = int(points[0].max())
         kernels = np.arange(count // depths)  # the grid goes depth by depth, with the same deviations in each
-        sigma_w, sigma_b = (grid[name][_filled(kernels)] for name in ("sigma_w", "sigma_b"))
+        sigma_w, sigma_b = points[1:, _filled(kernels)]
         for depth, K in enumerate(feedforward_grams(X, sigma_w, sigma_b, depths)):
             yield kernels + depth * len(kernels), K
     else:
         kernels = np.arange(count)
-        each = {name: values[_filled(kernels)] for name, values in grid.items()}
+        values = points[:, _filled(kernels)]
         if family == "rbf":
-            yield kernels, np.exp(-np.square(X[:, None] - X[None]).sum(axis=2)[:, :, None] * each["alpha"])
+            yield kernels, np.exp(-np.square(X[:, None] - X[None]).sum(axis=2)[:, :, None] * values[0])
         else:
-            yield kernels, ((X @ X.T)[:, :, None] + each["offset"]) ** each["degree"]
+            yield kernels, ((X @ X.T)[:, :, None] + values[1]) ** values[0]
 
 
 def _filled(kernels: Index) -> Index:

@@ -37,8 +37,8 @@ class PrintedTables(Study):
             Claim(
                 metric,
                 f"Table 1, {words}, follows from Table 2",
-                ", ".join(f"{value:.2f}" for value in rntk_table_1()[metric].values()),
                 "to the digits printed",
+                ", ".join(f"{value:.2f}" for value in rntk_table_1()[metric].values()),
                 "misprints: the other entries of the row follow with tied methods sharing the smallest rank",
             )
             for metric, words in METRICS.items()
@@ -46,8 +46,8 @@ class PrintedTables(Study):
         Claim(
             "counts",
             "every accuracy of Table 2 is a whole number of right answers",
-            "56 sets, 7 classifiers",
             "k/n_test to the digits printed, with the archive's sizes",
+            "56 sets, 7 classifiers",
             "misprints; the kernel columns of MiddlePhalanxOutlineCorrect are multiples of 1/154, the size of the test "
             "part of MiddlePhalanxTW",
         ),

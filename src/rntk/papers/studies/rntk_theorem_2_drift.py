@@ -29,8 +29,8 @@ class RntkTheorem2Drift(Study):
     quick = (Unit("training", {"widths": [64, 128, 256, 512], "seeds": 3, "steps": 40}, weight=15.0),)
     full = (Unit("training", {"widths": [64, 128, 256, 512, 1024, 2048], "seeds": 4, "steps": 100}, weight=60.0),)
     claims = (
-        Claim("parameter", "weights move in training by O(1/√width)", "slope at most -1/2", CRITERION),
-        Claim("kernel", "kernels move in training by O(1/√width)", "slope at most -1/2", CRITERION),
+        Claim("parameter", "weights move in training by O(1/√width)", CRITERION, "slope at most -1/2"),
+        Claim("kernel", "kernels move in training by O(1/√width)", CRITERION, "slope at most -1/2"),
     )
 
     def compute(self, data: Path | None, *, widths: list[int], seeds: int, steps: int) -> Plain:

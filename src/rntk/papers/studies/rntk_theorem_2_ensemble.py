@@ -46,14 +46,14 @@ class RntkTheorem2Ensemble(Study):
         Claim(
             "mean",
             "the mean output of trained networks follows the kernel's closed form",
-            "equal as n → ∞",
             "at every recorded step off by less than twice what chance makes of it",
+            "equal as n → ∞",
         ),
         Claim(
             "spread",
             "their deviation over initialisations follows the closed form",
-            "equal as n → ∞",
             "at every recorded step within 20 % or three standard errors",
+            "equal as n → ∞",
         ),
     )
 

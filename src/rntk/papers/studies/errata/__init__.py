@@ -20,9 +20,9 @@ from ....plot import COLOURS, axes_or_new
 from ...study import Claim, Finding, Plain, Results, Study, Unit
 
 from . import recurrent, tables, linear  # noqa: F401  # isort: skip
-from .erratum import ERRATA, NEITHER, RIGHT, UNDECIDED, WRONG, Erratum, Trial
+from .erratum import ERRATA, NEITHER, RIGHT, UNDECIDED, WRONG, Erratum
 
-__all__ = ["ERRATA", "NEITHER", "RIGHT", "UNDECIDED", "WRONG", "ErrataStudy", "Erratum", "Trial"]
+__all__ = ["ERRATA", "NEITHER", "RIGHT", "UNDECIDED", "WRONG", "ErrataStudy", "Erratum"]
 
 
 def _units(draws: int) -> tuple[Unit, ...]:
@@ -55,8 +55,8 @@ class ErrataStudy(Study):
         Claim(
             name,
             f"{name.replace('_', ' ')}: what is printed holds",
-            "see the record",
             "agrees with the judge within its uncertainty",
+            "see the record",
             unit=name.replace("_", "-"),
         )
         for name in ERRATA

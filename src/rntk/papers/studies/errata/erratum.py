@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,31 +72,21 @@ class Erratum:
         return asdict(self) | {"verdict": self.verdict}
 
 
-class Trial(NamedTuple):
-    """What judges one erratum: its texts, and a function of random numbers and of how many networks to draw."""
-
-    texts: dict[str, Any]
-    numbers: Callable[[np.random.Generator, int], Numbers]
-
-    def __call__(self, rng: np.random.Generator, draws: int = DRAWS) -> Erratum:
-        names = ("printed_value", "correct_value", "judge_value", "uncertainty")
-        numbers: dict[str, Any] = dict(zip(names, map(float, self.numbers(rng, draws)), strict=True))
-        return Erratum(**self.texts, **numbers)
+#: Every erratum by a short name, in the order of their modules; each runs on its own, `ERRATA[name](rng, draws)`, with
+#: so many networks, matrices or tables to draw.
+ERRATA: dict[str, Callable[[np.random.Generator, int], Erratum]] = {}
 
 
-#: Every erratum by a short name, in the order of their modules; each runs on its own, `ERRATA[name](rng)`.
-ERRATA: dict[str, Trial] = {}
+def erratum(name: str = "", **texts: Any) -> Callable[[Callable[[np.random.Generator, int], Numbers]], None]:
+    """Make a function of random numbers and draws that returns `Numbers` an erratum of its name, with these texts."""
 
+    def register(find: Callable[[np.random.Generator, int], Numbers]) -> None:
+        def judged(rng: np.random.Generator, draws: int = DRAWS) -> Erratum:
+            names = ("printed_value", "correct_value", "judge_value", "uncertainty")
+            numbers: dict[str, Any] = dict(zip(names, map(float, find(rng, draws)), strict=True))
+            return Erratum(**texts, **numbers)
 
-def erratum(
-    *, where: str, printed: str, correct: str, example: str, judge: str, bound: bool = False, name: str = ""
-) -> Callable[[Callable[[np.random.Generator, int], Numbers]], Trial]:
-    """Make a function of random numbers and draws, which returns `Numbers`, an erratum of its name."""
-    texts = {"where": where, "printed": printed, "correct": correct, "example": example, "judge": judge, "bound": bound}
-
-    def register(numbers: Callable[[np.random.Generator, int], Numbers]) -> Trial:
-        ERRATA[name or numbers.__name__] = trial = Trial(texts, numbers)
-        return trial
+        ERRATA[name or find.__name__] = judged
 
     return register
 
