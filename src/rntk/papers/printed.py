@@ -46,14 +46,6 @@ def rntk_table_1() -> dict[str, dict[str, float]]:
     return {metric: dict(zip(PAPER_METHODS, row, strict=True)) for metric, row in rows.items()}
 
 
-class Recomputed(NamedTuple):
-    """An entry of Table 1: its `value` from Table 2, what is `printed`, and value minus printed."""
-
-    value: float
-    printed: float
-    difference: float
-
-
 class Impossible(NamedTuple):
     """An accuracy in percent that no count of right answers gives; `nearest` is the closest that one does."""
 
@@ -69,20 +61,20 @@ def in_percent(found: Summary) -> dict[str, list[float]]:
     return {name: [float(100 * x if name in SHARES else x) for x in values] for name, values in found._asdict().items()}
 
 
-def table_1_from_table_2() -> dict[str, dict[str, Recomputed]]:
-    """Table 1 of the RNTK paper computed from its Table 2, by metric and classifier.
+def table_1_from_table_2() -> dict[str, dict[str, dict[str, float]]]:
+    """Table 1 of the RNTK paper computed from its Table 2, by metric and classifier: value, printed, and difference.
 
     Examples
     --------
     >>> from rntk.papers.printed import table_1_from_table_2
     >>> entry = table_1_from_table_2()["p90"]["RBF"]
-    >>> entry.value, entry.printed
+    >>> entry["value"], entry["printed"]
     (87.5, 87.6)
     """
     values = in_percent(summary([[row[method] for method in PAPER_METHODS] for row in rntk_table_2().values()]))
     return {
         metric: {
-            method: Recomputed(value, row[method], value - row[method])
+            method: {"value": value, "printed": row[method], "difference": value - row[method]}
             for method, value in zip(PAPER_METHODS, values[metric], strict=True)
         }
         for metric, row in rntk_table_1().items()

@@ -184,8 +184,7 @@ class _PaperSearch(BaseEstimator):  # type: ignore[misc]
             run_in_threads(work, list(range(len(candidates))), count_threads(self.n_jobs), advance)
         flat = scores.ravel()
         best = int(np.argmax(flat))
-        rank = np.empty(len(flat), dtype=np.int64)
-        rank[np.argsort(-flat, kind="stable")] = np.arange(1, len(flat) + 1)
+        rank = 1 + np.argsort(np.argsort(-flat, kind="stable"))
         params = [{**each.settings, name: value} for each in candidates for value in values]
         self.cv_results_ = {"params": params, "mean_test_score": flat, "rank_test_score": rank}
         self.best_index_, self.best_params_, self.best_score_ = best, params[best], float(flat[best])

@@ -93,16 +93,13 @@ def _row(record: Plain, study: Study | None) -> dict[str, Any]:
     """What the page shows of a record."""
     results = Results({name: unit["result"] for name, unit in record["units"].items()})
     units = record["run"]["units"].values()
-    pictures, tables = {}, {}
-    if study is not None:
-        for name, found in _draw(study, results, "svg"):
-            pictures[name] = "data:image/svg+xml;base64," + base64.b64encode(found["svg"]).decode()
-        if results:
-            tables = study.tables(results)
+    drawn = _draw(study, results, "svg") if study is not None else ()
     return {
         **record,
-        "pictures": pictures,
-        "tables": tables,
+        "pictures": {
+            name: "data:image/svg+xml;base64," + base64.b64encode(found["svg"]).decode() for name, found in drawn
+        },
+        "tables": study.tables(results) if study is not None and results else {},
         "seconds": sum(unit["seconds"] for unit in units),
         "finished": max((unit["finished"] for unit in units), default=""),
         "environments": list(record["run"]["environments"].values()),

@@ -200,7 +200,7 @@ class Study(ABC):
 
     @abstractmethod
     def compute(self, data: Path | None, *args: Any, **config: Any) -> Plain:
-        """The result of a unit from its config: arrays and plain values; under "timing" what a run measures anew."""
+        """The result of a unit from its config: arrays and plain values."""
 
     @abstractmethod
     def judge(self, results: Results) -> Iterator[Finding]:

@@ -150,8 +150,6 @@ def _serve(pipe: Connection, cores: list[int]) -> None:
 
 def _outcome(task: Task, result: Plain | None, failure: str, seconds: float) -> Outcome:
     run: Plain = {"seconds": round(seconds, 3), "finished": datetime.now(UTC).isoformat(timespec="seconds")}
-    if result is not None and "timing" in result:
-        run["timing"] = result.pop("timing")  # not what was found, but how long it took
     return Outcome(task, result, failure, run)
 
 

@@ -60,15 +60,7 @@ class LinearFigure3(Study):
     )
 
     def compute(
-        self,
-        data: Path | None,
-        *,
-        delays: list[int],
-        width: int,
-        repetitions: int,
-        T: int = 20,
-        n_x: int = 15,
-        random_state: int = 0,
+        self, data: Path | None, *, delays: list[int], width: int, repetitions: int, n_x: int = 15, random_state: int
     ) -> Plain:
         """`errors` (D, repetitions, 3): mean squared test error of `MODELS` over the power of the teacher's output.
 
@@ -77,7 +69,7 @@ class LinearFigure3(Study):
         paper doesn't say how long it trains: with a hundred times more steps even the RNN learns the delay, as it must
         with enough of them (Theorem 4.1 bounds taps by the number of steps).
         """
-        steps, learning_rate, nu_w = 100, 1e-4, 0.3
+        T, steps, learning_rate, nu_w = 20, 100, 1e-4, 0.3
         errors = np.empty((len(delays), repetitions, 3))
         for d, late in enumerate(delays):
             for r in range(repetitions):

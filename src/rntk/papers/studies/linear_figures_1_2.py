@@ -130,9 +130,8 @@ class LinearFigure4(_SideBySide):
         gap = _largest_gap(found)[:, 0]
         ours = ", ".join(f"n = {n}: {each:.1%}" for n, each in zip(found.widths, gap, strict=True))
         yield Finding("closer", bool((np.diff(gap) < 0).all()), f"largest gap {ours} of the curve")
-        yield Finding(
-            "matches", bool(gap[-1] < 0.05), f"n = {found.widths[-1]}: largest gap {gap[-1]:.1%} of the curve"
-        )
+        ours = f"n = {found.widths[-1]}: largest gap {gap[-1]:.1%} of the curve"
+        yield Finding("matches", bool(gap[-1] < 0.05), ours)
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Errors on the training data against steps."""

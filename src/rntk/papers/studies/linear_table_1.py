@@ -120,10 +120,7 @@ class LinearTable1(Study):
         ½ Σ ‖y_t - f_t‖² of each batch, for which the paper's rate of 1e-4 lies just below the critical one; all models
         start from the taps of the random RNN. The paper doesn't say how many epochs, and the order depends on it.
         """
-        path, (part,) = find_recording(data), parts
-        if path is None:
-            raise FileNotFoundError(SOURCE)
-        source = load_recording(path)
+        source, (part,) = load_recording(find_recording(data) or "s1_data.mat"), parts
         bins = len(source.spikes)
         nu_w, cut = 0.3, int(0.8 * bins)
         end = {"limited": min(cut, round(limited_minutes * 60 / BIN)), "full": cut}[part]
@@ -169,9 +166,8 @@ class LinearTable1(Study):
             yield Finding(f"{part}, alike", gap < 0.1, f"1 - R² differs by at most {gap:.1%} at any epoch")
             last = found.r2[0, :, -1]
             lead = (last[1] - last[2]) * (1 if part == "limited" else -1)
-            yield Finding(
-                f"{part}, order", bool((lead > 0).all()), f"scaled {_pair(last[1])}, unscaled {_pair(last[2])}"
-            )
+            ours = f"scaled {_pair(last[1])}, unscaled {_pair(last[2])}"
+            yield Finding(f"{part}, order", bool((lead > 0).all()), ours)
             near = bool(np.abs(last - np.array(PRINTED[part])).max() < 0.03)
             yield Finding(f"{part}, values", near, "; ".join(map(_pair, last)))
 

@@ -63,8 +63,8 @@ class RntkFigure2Right(Study):
     ) -> Plain:
         """`finite.compare` for Gaussian signals, tied and untied.
 
-        A pair of lengths draws between its two numbers. Each kind of network is compared with its own limit, since tied
-        and untied networks have the same one only for equal lengths (Theorem 3).
+        `lengths` is a number, or a pair of them to draw between. Each kind of network is compared with its own limit,
+        since tied and untied networks have the same one only for equal lengths (Theorem 3).
         """
         from ...finite import compare
 

@@ -165,9 +165,8 @@ class RntkFigure3(Study):
     def figures(self, results: Results) -> dict[str, Any]:
         """All panels, ReLU above erf."""
         curves = read_curves(results)
-        first = axes_or_new()
-        figure = first.figure
-        first.remove()
+        figure = axes_or_new().figure
+        figure.clear()
         figure.set_size_inches(16, 7)
         axes = figure.subplots(2, 4, sharex=True, sharey=True)
         for row, (activation, panels) in zip(axes, curves.items(), strict=True):

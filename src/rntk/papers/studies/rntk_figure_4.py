@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -111,7 +110,7 @@ DAYS, TRAINING_DAYS = 975, 700
 CHOICES = {
     "source": ("sinusoid", "stock"),
     "targets": ("clean", "observed", "clean test"),
-    "normalize": ("none", "unit", "relative"),
+    "normalize": ("none", "unit"),
     "padding": ("end", "start"),
 }
 #: Repetitions in one unit, and how many units, by mode.
@@ -138,8 +137,7 @@ class WindowSettings:
         by clean ones.
     normalize : str
         "none" takes windows as they are. "unit" divides each by its norm, as the paper does for classification, and
-        keeps the targets, which no longer follow from windows then. "relative" divides targets by the norm of their
-        window too, and multiplies predictions back.
+        keeps the targets, which no longer follow from windows then.
     padding : str
         Where kernels on vectors get their zeros, at the "end" of a window or its "start".
     random_state : int
@@ -219,14 +217,7 @@ class RntkFigure4(Study):
         ]
 
     def compute(
-        self,
-        data: Path | None,
-        *,
-        repetitions: int,
-        first_repetition: int = 0,
-        prices_file: str = "",
-        n_jobs: int | None = None,
-        **settings: Any,
+        self, data: Path | None, *, repetitions: int, first_repetition: int = 0, prices_file: str = "", **settings: Any
     ) -> Plain:
         """`snr` (repetitions, 5) in dB, 10 log₁₀(Σ y² / Σ (y - ŷ)²) over the test windows, for each of `METHODS`; and
         what was `chosen`: by kernel, hyperparameter and its value, how many repetitions chose it.
@@ -235,9 +226,8 @@ class RntkFigure4(Study):
         Gram matrix is not to be inverted. A window drawn twice makes one, and a column of zeros does.
         """
         setup = WindowSettings(**settings)
-        daily = None
-        if setup.source == "stock":
-            daily = days_in_use(load_prices(find_prices(data) or data or "").close)
+        prices = load_prices(find_prices(data) or data or "").close if setup.source == "stock" else None
+        daily = None if prices is None else days_in_use(prices)
         for prepare in (compiled_recurrent, compiled_feedforward, compiled_fold):
             prepare()  # before threads would each compile their own
         found: list[Any] = [None] * repetitions
@@ -246,15 +236,14 @@ class RntkFigure4(Study):
             found[r] = repetition(setup, first_repetition + r, daily)
             return 1.0
 
-        run_in_threads(work, list(range(repetitions)), count_threads(n_jobs))
-        snr, chosen, seconds = zip(*found, strict=True)
+        run_in_threads(work, list(range(repetitions)), count_threads(None))
+        snr, chosen = zip(*found, strict=True)
         return {
             "settings": asdict(setup),
             "first_repetition": first_repetition,
             "methods": METHODS,
             "snr": np.array(snr),
             "chosen": {method: _counted([each[method] for each in chosen]) for method in METHODS[: len(FAMILIES)]},
-            "timing": dict(zip(METHODS, np.sum(seconds, axis=0), strict=True)),
         }
 
     def _points(self, results: Results) -> tuple[Array, list[Array]]:
@@ -333,12 +322,11 @@ def days_in_use(prices: Array) -> Array:
 
 
 class Windows(NamedTuple):
-    """Windows as kernels on sequences and on vectors see them; what follows, its unit, and the last value before."""
+    """Windows as kernels on sequences and on vectors see them; what follows, and the last value before."""
 
     batch: SequenceBatch
     padded: Array
     targets: Array
-    unit: Array
     last: Array
 
 
@@ -359,23 +347,18 @@ def draw(setup: WindowSettings, repetition: int, daily: Array | None) -> tuple[W
     for count, first, last, following in parts:
         batch, targets = windows(series, count, setup.t_fixed, longest, rng, first, last, following=following)
         seen = batch if setup.normalize == "none" else unit_norm(batch)
-        unit = np.ones(count)
-        if setup.normalize == "relative":
-            norm = np.sqrt(np.add.reduceat(np.square(batch.values[:, 0]), batch.offsets[:-1]))
-            unit = np.where(norm > 0, norm, 1.0)
-        drawn.append(Windows(seen, zero_padded(seen, longest, setup.padding), targets, unit, last_values(batch)))
+        drawn.append(Windows(seen, zero_padded(seen, longest, setup.padding), targets, last_values(batch)))
     return drawn[0], drawn[1], int(rng.integers(2**31))
 
 
-def repetition(setup: WindowSettings, number: int, daily: Array | None) -> tuple[Array, dict[str, Any], Array]:
-    """SNR of each method, what each kernel chose, and seconds of processor time."""
+def repetition(setup: WindowSettings, number: int, daily: Array | None) -> tuple[Array, dict[str, Any]]:
+    """SNR of each method, and what each kernel chose."""
     train, test, seed = draw(setup, number, daily)
     folds = plain_folds(setup.n_train, 5, seed)
-    y = train.targets / train.unit
+    y = train.targets
     power = np.square(test.targets).sum()
-    snr, seconds, chosen = np.empty(len(METHODS)), np.empty(len(METHODS)), {}
+    snr, chosen = np.empty(len(METHODS)), {}
     for k, method in enumerate(METHODS):
-        begun = time.thread_time()
         predicted = test.last
         if k < len(FAMILIES):
             family = FAMILIES[k]
@@ -388,8 +371,7 @@ def repetition(setup: WindowSettings, number: int, daily: Array | None) -> tuple
             known, new = (train.batch, test.batch) if family == "rntk" else (train.padded, test.padded)
             K = kernel(known)
             dual = solve_ridge(K, y, max(ridge, LEAST_RIDGE * float(np.trace(K))))
-            predicted = kernel(new, known) @ dual * test.unit
+            predicted = kernel(new, known) @ dual
         with np.errstate(divide="ignore"):
             snr[k] = 10 * np.log10(power / np.square(test.targets - predicted).sum())
-        seconds[k] = time.thread_time() - begun
-    return snr, chosen, seconds
+    return snr, chosen

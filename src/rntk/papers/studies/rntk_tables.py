@@ -7,7 +7,6 @@ its test part. Table 1 is made of the cells there are, beside what the paper pri
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from math import prod
@@ -92,7 +91,7 @@ def classify(method: str, data: Any, *, effort: str = "paper", n_jobs: int | Non
     Returns
     -------
     dict
-        accuracy (percent), right and test (counts), train, length, classes, timing, best (the settings chosen), and
+        accuracy (percent), right and test (counts), train, length, classes, best (the settings chosen), and
         reduced, which is None or says what was left out. The same call gives the same accuracy.
 
     Raises
@@ -100,11 +99,8 @@ def classify(method: str, data: Any, *, effort: str = "paper", n_jobs: int | Non
     DivergenceError
         If the network that was chosen overflows when trained on everything.
     """
-    begin, work = time.perf_counter(), time.process_time()
     found = _fit(method, data.train, np.asarray(data.train_labels), effort, n_jobs)
-    fitted = time.perf_counter()
     right = int(np.sum(np.asarray(found.predict(data.test)) == np.asarray(data.test_labels)))
-    done = time.perf_counter()
     return {
         "accuracy": 100 * right / len(data.test),
         "right": right,
@@ -114,11 +110,6 @@ def classify(method: str, data: Any, *, effort: str = "paper", n_jobs: int | Non
         "classes": len(np.unique(data.train_labels)),
         "best": {name: value.item() if isinstance(value, np.generic) else value for name, value in found.best.items()},
         "reduced": found.reduced,
-        "timing": {
-            "fit_seconds": fitted - begin,
-            "predict_seconds": done - fitted,
-            "core_seconds": time.process_time() - work,
-        },
     }
 
 
@@ -303,9 +294,8 @@ class _Tables(Study):
     methods: tuple[str, ...]
     effort: Mapping[str, str]
     sets: Mapping[str, Sequence[str] | None]
-    #: Data sets without which nothing is said, and whether those with a reduced search count.
+    #: Data sets without which nothing is said.
     fewest: int
-    reduced_counts = False
     needs = "data sets of the UCR archive; aeon has two of the paper's, the others come from --data"
 
     def units(self, mode: Mode, data: Path | None) -> list[Unit]:
@@ -339,7 +329,7 @@ class _Tables(Study):
         """What the cells say, if there are enough data sets to say anything about many."""
         cells = cells_of(results)
         whole = [name for name, row in cells.items() if not any(cell.reduced for cell in row.values())]
-        if len(cells if self.reduced_counts else whole) < self.fewest:
+        if len(cells) < self.fewest:
             raise NotRunError(
                 f"the claim is about many data sets; {len(cells)} have run, {len(whole)} with the paper's "
                 "search. --full with --data runs all there are"
@@ -433,7 +423,6 @@ class NetworkTables(_Tables):
     effort = MappingProxyType({"quick": "quick", "full": "reduced"})
     sets = MappingProxyType({"quick": ("GunPoint",), "full": SMALL})
     fewest = 2
-    reduced_counts = True
     claims = (
         *_best_claims(("RNTK", *NETWORKS), ("mean", "rank")),
         *(

@@ -33,13 +33,10 @@ def _units(draws: int) -> tuple[Unit, ...]:
 
 def entries(results: Results) -> dict[str, Erratum]:
     """The errata that were judged, by name, in the order of `ERRATA`."""
-    results.all()
-    found = {name: values for result in results.values() for name, values in result.entries.items()}
-    return {
-        name: Erratum(**{key: value for key, value in found[name].items() if key != "verdict"})
-        for name in ERRATA
-        if name in found
-    }
+    found = {name: dict(values) for result in results.all() for name, values in result.entries.items()}
+    for values in found.values():
+        del values["verdict"]
+    return {name: Erratum(**found[name]) for name in ERRATA if name in found}
 
 
 class ErrataStudy(Study):
