@@ -11,13 +11,14 @@ from scipy.io import savemat
 
 pytest.importorskip("jax", reason='training needs JAX: pip install "rntk[finite]"')
 
+from rntk.papers.experiments import delay, linear_limit, linear_training, reaching, tap_growth
+from rntk.papers.experiments.linear_training import teacher_task
+from rntk.papers.experiments.reaching import load_recording
+
 from helpers.records import check_record_and_picture
 from helpers.tolerances import relative_error
 from rntk.finite import DivergenceError
 from rntk.linear import ConvolutionDescent, LinearRNN, ScaledConv1D, scale_factors, train
-from rntk.papers.experiments import delay, linear_limit, linear_training, reaching, tap_growth
-from rntk.papers.experiments.linear_training import teacher_task
-from rntk.papers.experiments.reaching import load_recording
 
 
 def ragged_task(seed: int = 0):

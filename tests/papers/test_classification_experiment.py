@@ -7,11 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
-
-from rntk import RNTKClassifierCV
-from rntk.learners.search.folds import class_folds
-from rntk.learners.search.grids import paper_grid
 from rntk.papers.experiments import classification
 from rntk.papers.experiments.classification import EFFORTS, METHODS, ClassificationTable, NetworkSearch, classify
 from rntk.papers.experiments.printed import (
@@ -21,6 +16,11 @@ from rntk.papers.experiments.printed import (
     rntk_table_2,
     table_1_from_table_2,
 )
+from sklearn.model_selection import GridSearchCV
+
+from rntk import RNTKClassifierCV
+from rntk.learners.search.folds import class_folds
+from rntk.learners.search.grids import paper_grid
 from rntk.papers.ranks import rank_test, summary
 from rntk.sequences import as_batch
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rntk.papers.experiments.printed import rntk_table_2
 
 from rntk.io import DataFileError
 from rntk.papers import data as datasets
 from rntk.papers.data import archive_facts, available, find_prices, find_recording, load, load_prices
 from rntk.papers.data import bundled as bundled_module
-from rntk.papers.experiments.printed import rntk_table_2
 from rntk.sequences import SequenceBatch
 
 needs_aeon = pytest.mark.skipif(find_spec("aeon") is None, reason="aeon is not installed")

@@ -7,15 +7,6 @@ import json
 
 import numpy as np
 import pytest
-
-from helpers.records import check_record_and_picture
-from helpers.tolerances import relative_error
-from rntk import NTK, RNTK, RNTKRegressorCV, as_batch
-from rntk.learners.ridge import solve_ridge
-from rntk.learners.search import regressor as search
-from rntk.learners.search.folds import plain_folds
-from rntk.learners.search.grids import FAMILIES, PAPER_RIDGES, paper_grid
-from rntk.papers.data.segments import last_values, sinusoid, windows, zero_padded
 from rntk.papers.experiments import window_search
 from rntk.papers.experiments.unequal_windows import (
     CLAIMS,
@@ -29,6 +20,15 @@ from rntk.papers.experiments.unequal_windows import (
     window_point,
 )
 from rntk.papers.experiments.window_search import cross_validate, feedforward_grams, recurrent_grams, ridge_losses
+
+from helpers.records import check_record_and_picture
+from helpers.tolerances import relative_error
+from rntk import NTK, RNTK, RNTKRegressorCV, as_batch
+from rntk.learners.ridge import solve_ridge
+from rntk.learners.search import regressor as search
+from rntk.learners.search.folds import plain_folds
+from rntk.learners.search.grids import FAMILIES, PAPER_RIDGES, paper_grid
+from rntk.papers.data.segments import last_values, sinusoid, windows, zero_padded
 
 module = importlib.import_module("rntk.papers.experiments.unequal_windows")  # the function has its name
 

@@ -95,7 +95,7 @@ class Finding(NamedTuple):
     reason: str = ""
 
 
-class Results(Mapping[str, SimpleNamespace]):
+class Results(dict[str, SimpleNamespace]):
     """Results by unit, as attributes, lists of numbers being arrays.
 
     Asking for a unit that isn't there raises `NotRunError` with the reason.
@@ -120,20 +120,12 @@ class Results(Mapping[str, SimpleNamespace]):
     def __init__(
         self, found: Mapping[str, Plain], missing: Mapping[str, str] | None = None, otherwise: str = ""
     ) -> None:
-        self._found = {name: SimpleNamespace(**_with_arrays(result)) for name, result in found.items()}
+        super().__init__({name: SimpleNamespace(**_with_arrays(result)) for name, result in found.items()})
         self._missing = dict(missing or {})
         self._otherwise = otherwise
 
-    def __getitem__(self, name: str) -> SimpleNamespace:
-        if name in self._found:
-            return self._found[name]
+    def __missing__(self, name: str) -> SimpleNamespace:
         raise NotRunError(self.why_missing(name))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
 
     def why_missing(self, name: str) -> str:
         """Why there is no such unit."""
@@ -141,9 +133,9 @@ class Results(Mapping[str, SimpleNamespace]):
 
     def all(self) -> list[SimpleNamespace]:
         """The results of all units that have run; `NotRunError` if there are none."""
-        if not self._found:
+        if not self:
             raise NotRunError(next(iter(self._missing.values()), "") or self._otherwise or "nothing has run")
-        return list(self._found.values())
+        return list(self.values())
 
 
 def _with_arrays(value: Any) -> Any:
