@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rntk.papers.experiments.printed import rntk_table_1, rntk_table_2
+from rntk.papers.printed import rntk_table_1, rntk_table_2
 from scipy import stats
 
 from rntk.papers.data import archive_facts
