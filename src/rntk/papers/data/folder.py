@@ -105,7 +105,7 @@ def find_prices(folder: DataPath | None = None) -> Path | None:
 def find_recording(folder: DataPath | None = None) -> Path | None:
     """Return ``s1_data.mat`` in a data folder, None if it is not there.
 
-    `rntk.papers.experiments.reaching.load_recording` reads it. Without `folder`, ``RNTK_DATA`` names it.
+    `rntk.papers.data.recording.load_recording` reads it. Without `folder`, ``RNTK_DATA`` names it.
     """
     return _find(folder, lambda name: name == RECORDING)
 
