@@ -113,8 +113,8 @@ class Results(dict[str, SimpleNamespace]):
     --------
     >>> from rntk.papers import Results
     >>> results = Results({"seed-1": {"errors": [0.5, 0.25]}})
-    >>> results["seed-1"].errors.mean()
-    np.float64(0.375)
+    >>> float(results["seed-1"].errors.mean())
+    0.375
     """
 
     def __init__(
