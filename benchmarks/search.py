@@ -23,9 +23,9 @@ from sklearn.svm import SVC
 
 from gram import machine
 from rivals import numpy_last
-from rntk import RNTK, RNTKClassifierCV
+from rntk import RNTK, RNTKClassifier
 from rntk.io import read
-from rntk.learners.search.grids import PAPER_C, paper_grid
+from rntk.papers.protocol import C_VALUES, PaperClassifier, paper_grid
 
 
 def plain(X: np.ndarray, y: np.ndarray, count: int) -> float:
@@ -35,7 +35,7 @@ def plain(X: np.ndarray, y: np.ndarray, count: int) -> float:
     begin = time.perf_counter()
     for _ in range(count):
         K = numpy_last(X)
-        for cost in PAPER_C:
+        for cost in C_VALUES:
             cross_val_score(SVC(kernel="precomputed", C=cost), K, y, cv=folds)
     return (time.perf_counter() - begin) / count
 
@@ -55,7 +55,7 @@ def main() -> None:
         X, y = np.stack(list(data.X))[:, :, 0], data.y
     RNTK()(X)  # compile
     begin = time.perf_counter()
-    model = RNTKClassifierCV(search="paper").fit(X, y)
+    model = PaperClassifier().fit(X, y)
     ours = time.perf_counter() - begin
     each = plain(X, y, arguments.sample)
     kernels = len(paper_grid("rntk"))
@@ -75,7 +75,7 @@ def main() -> None:
         y = np.arange(1000) % 4
         X += np.sin(np.arange(300) * (0.1 + 0.05 * y[:, None])) * 3
         begin = time.perf_counter()
-        RNTKClassifierCV().fit(X, y)
+        RNTKClassifier().fit(X, y)
         record["fast_1000x300_seconds"] = time.perf_counter() - begin
     Console().print_json(json.dumps(record))
     if arguments.out:

@@ -22,10 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from accuracy_tables import keep
-from rntk import RNTK, sensitivity
+from rntk import RNTK, papers, sensitivity
 from rntk.engine.slopes import in_groups, join
 from rntk.errors import HermiteAccuracyWarning
-from rntk.papers.experiments import sensitivity_figure
 from rntk.runtime import Execution
 from rntk.theory.sensitivity import draw_pairs
 
@@ -99,14 +98,16 @@ def main() -> None:
         else:
             table.add_row(name, "", "", f"{1000 * each['seconds']:.0f} (wall)", "")
     console.print(table)
-    figure = sensitivity_figure()
-    for check in figure.checks:
-        console.print(f"[{'green' if check.holds else 'red'}]{'holds' if check.holds else 'refuted'}[/]: {check.claim}")
-        console.print(f"  {check.evidence}")
+    found = papers.run("rntk-figure-3", mode="full")
+    for row in found.verdicts:
+        held = row["verdict"] == "reproduced"
+        console.print(f"[{'green' if held else 'red'}]{'holds' if held else 'refuted'}[/]: {row['sentence']}")
+        console.print(f"  {row['ours']}")
     if arguments.pictures:
         arguments.pictures.mkdir(parents=True, exist_ok=True)
-        figure.plot_all().savefig(arguments.pictures / "figure_3.png", dpi=150)
-    shown = {key: value for key, value in figure.to_dict().items() if key != "curves"}
+        found.figures()["figure-3"].savefig(arguments.pictures / "figure_3.png", dpi=150)
+    curves = found.results["curves"]
+    shown = {"T": curves.T, "pairs": curves.pairs, "claims": found.verdicts}
     keep({"command": "python benchmarks/sensitivity.py", "costs": measured, "figure 3": shown}, arguments.out)
 
 

@@ -23,24 +23,21 @@ from scipy.stats import wilcoxon
 from accuracy_tables import data_sets, keep
 from rntk import RNTK, RNTKSVC, suggest
 from rntk.io import read
-from rntk.learners.search.folds import MAX_ITERATIONS, class_folds, svm_scores
-from rntk.learners.search.grids import PAPER_C, Candidate
-from rntk.learners.search.store import GramStore
-from rntk.learners.search.views import View
+from rntk.papers.protocol import C_VALUES, MAX_ITERATIONS, class_folds, svm_scores
+from rntk.preprocessing import unit_norm
 
 RECORD = Path(__file__).parent / "records" / "suggest.json"
 GRID = Path(__file__).parents[1] / "results" / "full" / "rntk-tables" / "record.json"
 METHODS = ("default", "suggested", "suggested, late", "grid")
-UNIT = View("unit norm")
 
 
 def accuracy(kernel: RNTK, train: Any, test: Any) -> dict[str, Any]:
     folds = class_folds(train.y, 10, np.random.RandomState(0))
-    store = GramStore(train.X, None, None)
-    scores = svm_scores([Candidate(UNIT, kernel, {})], store, train.y, folds, PAPER_C, False)[0]
-    cost = PAPER_C[int(np.argmax(scores))]
-    model = RNTKSVC(kernel, C=cost, max_iter=MAX_ITERATIONS).fit(UNIT(train.X), train.y)
-    right = np.mean(model.predict(UNIT(test.X)) == test.y)
+    X = unit_norm(train.X)
+    scores = svm_scores(kernel(X), train.y, folds)
+    cost = C_VALUES[int(np.argmax(scores))]
+    model = RNTKSVC(kernel, C=cost, max_iter=MAX_ITERATIONS).fit(X, train.y)
+    right = np.mean(model.predict(unit_norm(test.X)) == test.y)
     return {"accuracy": 100 * float(right), "kernel": repr(kernel), "C": cost, "cross_validation": 100 * scores.max()}
 
 
@@ -49,7 +46,7 @@ def run(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"default": accuracy(RNTK(), train, test)}
     for name, emphasis in (("suggested", None), ("suggested, late", "late")):
         begin = time.perf_counter()
-        suggestion = suggest(UNIT(train.X), emphasis=emphasis)
+        suggestion = suggest(unit_norm(train.X), emphasis=emphasis)
         seconds = time.perf_counter() - begin
         found[name] = {**accuracy(suggestion.kernel, train, test), "suggest_seconds": seconds}
         found[name]["flatness"] = suggestion.curve.flatness

@@ -108,8 +108,6 @@ WITH_EXAMPLES = [
 
 #: Networks are compiled and trained there for longer than a few seconds.
 SLOW = {
-    "rntk.papers.experiments.convergence",
-    "rntk.papers.experiments.lazy_training",
     "rntk.papers.networks.classifier",
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.toy_studies import Toy
-from rntk.papers.reproduce import Mode, reproduce, write_report
+from rntk.papers import Mode, reproduce, write_report
 
 pytestmark = pytest.mark.browser
 

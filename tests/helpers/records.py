@@ -1,26 +1,23 @@
-"""What every record of an experiment can do."""
+"""What every study that ran can do."""
 
 from __future__ import annotations
 
-import json
-
-import numpy as np
 import pytest
 
-from rntk.papers.experiments.record import Record
+from rntk.papers.run import Run
 
 
-def check_record_and_picture(record) -> None:
-    """A record survives JSON, arrays as arrays, and draws on the axes it is given."""
-    plain = json.loads(json.dumps(record.to_dict()))
-    assert plain == record.to_dict()
-    if isinstance(record, Record):
-        again = type(record).from_dict(plain)
-        for name, value in vars(record).items():
-            assert type(getattr(again, name)) is type(value), name
-            np.testing.assert_array_equal(getattr(again, name), value)
+def check_pictures(found: Run, count: int = 1) -> None:
+    """A study draws so many figures of its results, each with labels and a legend."""
     pyplot = pytest.importorskip("matplotlib.pyplot", reason='pictures need matplotlib: pip install "rntk[plot]"')
-    figure, ax = pyplot.subplots()
-    assert record.plot(ax) is ax
-    assert ax.get_xlabel() and ax.get_ylabel() and ax.get_legend() is not None
-    pyplot.close(figure)
+    figures = found.figures()
+    assert len(figures) == count
+    for figure in figures.values():
+        for ax in figure.axes:
+            assert ax.get_xlabel() and ax.get_ylabel() and ax.get_legend() is not None
+        pyplot.close(figure)
+
+
+def verdicts(found: Run) -> dict[str, str]:
+    """What became of the claims, by their keys."""
+    return {row["key"]: row["verdict"] for row in found.verdicts}

@@ -23,7 +23,6 @@ from sklearn.gaussian_process.kernels import (
 from rntk import NTK, RNTK
 from rntk.activations import HermiteActivation, leaky_relu, tanh
 from rntk.kernels.description import KERNELS, PlainForm, build, describe, register
-from rntk.learners.search.polynomial import Polynomial
 from rntk.network import READOUTS, Mean, Readout
 
 KERNELS_OF_ALL_KINDS = [
@@ -34,7 +33,6 @@ KERNELS_OF_ALL_KINDS = [
     RNTK(readout="sequence"),
     RNTK(readout=Mean(), kind="nngp"),
     NTK("erf", sigma_w=1.3, depth=np.int64(3)),
-    Polynomial(degree=3, offset=0.1, cosine=True),
     RBF(1 / 3, "fixed"),
     RBF(np.array([1.0, 2.0, 3.0]), np.array([(0.1, 1.0)] * 3)),
     Matern(0.7, nu=np.inf),

@@ -1,24 +1,18 @@
-"""Finite linear RNNs trained beside their convolutions, and the paper's figures at small size."""
+"""Finite linear RNNs trained beside their convolutions."""
 
 from __future__ import annotations
 
-import os
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.io import savemat
 
 pytest.importorskip("jax", reason='training needs JAX: pip install "rntk[finite]"')
 
-from helpers.records import check_record_and_picture
+
 from helpers.tolerances import relative_error
 from rntk.finite import DivergenceError
 from rntk.linear import ConvolutionDescent, LinearRNN, ScaledConv1D, scale_factors, train
-from rntk.papers.experiments import delay, linear_limit, linear_training, reaching, tap_growth
-from rntk.papers.experiments.linear_training import teacher_task
-from rntk.papers.experiments.reaching import load_recording
 
 
 def ragged_task(seed: int = 0):
@@ -134,143 +128,3 @@ def test_training_refuses():
         train(rnn, X, y, -1.0, 50)
     with pytest.raises(ValueError, match="1 outputs, the model 2"):
         train(rnn, X, [each[:, :1] for each in y], 0.1, 5)
-
-
-# ---- Theorem 3.3 -------------------------------------------------------------------------------------------
-
-
-def test_theorem_3_3_small():
-    found = linear_limit(widths=(20, 60, 180), seeds=25, T=6)
-    slope = found.slope
-    assert slope.error < 0.08
-    assert abs(slope.value + 0.5) < 4 * slope.error
-    # Wide networks: the law of every tap passes, with room for six tests. Narrow ones have heavy tails.
-    assert found.tap_p_values[-1].min() > 0.001
-    np.testing.assert_allclose(found.tap_variances[-1], 1, atol=0.5)
-    check_record_and_picture(found)
-
-
-def test_taps_of_tiny_networks_are_not_gaussian():
-    """The test of the law can fail: a network of one unit multiplies Gaussian numbers."""
-    found = linear_limit(widths=(1, 2), seeds=60, T=4, sequences=1)
-    assert found.tap_p_values[0, 1:].max() < 1e-3
-    assert found.tap_kurtosis[0].max() > 3
-
-
-@pytest.mark.slow
-def test_theorem_3_3_full():
-    found = linear_limit(seeds=100)
-    slope = found.slope
-    assert abs(slope.value + 0.5) < 0.1 and abs(slope.value + 0.5) < 4 * slope.error
-    assert found.tap_p_values[-1].min() > 1e-3
-
-
-# ---- Figures -----------------------------------------------------------------------------------------------
-
-
-def test_teacher_task():
-    task = teacher_task(4, 400, 12, delay=3, snr_db=20, random_state=0)
-    assert task.X.shape == (400, 12, 1) and task.y_test.shape == (400, 12, 1)
-    silent, heard = np.mean(task.y[:, :3] ** 2), np.mean(task.y[:, 3:] ** 2)
-    assert 0.005 < silent / heard < 0.02  # noise alone, 20 dB below the signal
-    late = teacher_task(4, 3, 5, delay=9)
-    assert late.y.std() > 0
-
-
-def test_figures_1_and_2_small():
-    found = linear_training(widths=(30, 1000), steps=60, sequences=20)
-    assert found.largest_gap[1].max() < 0.05
-    assert found.largest_gap[0].max() > found.largest_gap[1].max()
-    assert (found.rnn[:, -1] < 0.5 * found.rnn[:, 0]).all()
-    check_record_and_picture(found)
-    check_record_and_picture(linear_training(widths=(30,), steps=5, sequences=5))
-
-
-def test_icml_figure_4_small():
-    found = linear_training((10, 40, 200), teacher=20, sequences=20, steps=150)
-    gaps = found.largest_gap.max(axis=1)
-    assert gaps[2] < gaps[0]
-
-
-def test_figure_3_small():
-    found = delay((0, 2, 5), width=200, repetitions=2, n_x=4, steps=60, learning_rate=5e-4)
-    rnn, scaled, unscaled = found.mean.T
-    assert rnn[2] > 3 * rnn[0] and scaled[2] > 3 * scaled[0]
-    assert unscaled.max() < 2 * unscaled.min()
-    check_record_and_picture(found)
-
-
-def test_theorem_4_1_small():
-    found = tap_growth(width=300, sequences=10, T=10, steps=40)
-    convolution, rnn = found.share
-    assert convolution.max() <= 1
-    assert rnn[found.rho > 0.01].max() < 1.1
-    # Where the bound is tiny a finite network exceeds it, the less the wider it is.
-    narrow, wide = (
-        np.mean(
-            [
-                np.log(tap_growth(width, sequences=10, T=12, steps=10, random_state=seed).share[1][6:])
-                for seed in range(3)
-            ]
-        )
-        for width in (20, 1000)
-    )
-    assert narrow > wide + 0.7
-    assert found.bound.shape == found.rnn.shape == (41, 10)
-    check_record_and_picture(found)
-
-
-# ---- The recording -----------------------------------------------------------------------------------------
-
-
-def small_recording(folder: Path) -> Path:
-    """A file of the same form: three segments, velocities that depend on spikes up to three bins ago."""
-    rng = np.random.default_rng(0)
-    spikes = rng.poisson(1.0, (1200, 6))
-    taps = rng.standard_normal((3, 2, 6))
-    velocity = sum(np.roll(spikes, j, axis=0) @ taps[j].T for j in range(3)) + rng.standard_normal((1200, 2))
-    position = np.cumsum(np.vstack([[0, 0], 0.05 * velocity[:-1]]), axis=0)
-    position[400:] += 50
-    position[900:] -= 80
-    path = folder / "small.mat"
-    savemat(path, {"spikes": spikes.astype(np.uint8), "vel": velocity, "pos": position})
-    return path
-
-
-def test_reaching_small(tmp_path):
-    path = small_recording(tmp_path)
-    recording = load_recording(path)
-    assert recording.segments == ((0, 400), (400, 900), (900, 1200))
-    found = reaching(path, epochs=20, width=60, length=6, learning_rate=1e-3, batch_size=16, limited_minutes=0.2)
-    assert found.minutes == (0.2, 0.8)
-    assert (found.table["full"] > 0.3).all()
-    assert found.r2.shape == (2, 3, len(found.epochs), 2)
-    check_record_and_picture(found)
-    with pytest.raises(ValueError, match="parts"):
-        reaching(path, parts=("most",))
-
-
-def test_the_loader_says_how_to_get_the_data(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"github.com/KordingLab/spykesML"):
-        load_recording(tmp_path / "nothing.mat")
-    broken = tmp_path / "broken.mat"
-    broken.write_bytes(b"not a matlab file at all" * 20)
-    other = tmp_path / "other.mat"
-    savemat(other, {"spikes": np.ones((5, 2))})
-    short = tmp_path / "short.mat"
-    savemat(short, {"spikes": np.ones((5, 2)), "vel": np.ones((4, 2)), "pos": np.ones((4, 2))})
-    for path in (broken, other, short):
-        with pytest.raises(ValueError, match=r"download it and pass its path"):
-            load_recording(path)
-
-
-@pytest.mark.slow
-def test_reaching_on_the_recording():
-    path = os.environ.get("RNTK_S1_DATA")
-    if path is None:
-        pytest.skip(
-            "set RNTK_S1_DATA to the path of s1_data.mat; rntk.papers.experiments.reaching says where to get it"
-        )
-    found = reaching(path, parts=("limited",), epochs=100, width=200)
-    rnn, scaled, _ = found.table["limited"]
-    np.testing.assert_allclose(rnn, scaled, atol=0.05)

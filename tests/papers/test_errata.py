@@ -1,23 +1,28 @@
 """Where the papers print something else than docs/theory.md, section 10: the library computes the corrected formula.
 
 `test_oracles` shows, against finite networks, that the printed formulas are wrong and the corrected ones right. Here
-the library itself is asked, for every formula it implements, which of the two it uses.
+the library itself is asked, for every formula it implements, which of the two it uses; then come the errata as a study,
+whose verdicts could come out otherwise.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
 import pytest
 
+from helpers.records import check_pictures, verdicts
 from oracles import finite_network, high_precision
 from oracles.duals import erf_dual, relu_dual
 from oracles.finite_network import Architecture
 from oracles.printed import paper_sum
-from rntk import NTK, RNTK
+from rntk import NTK, RNTK, papers
 from rntk.activations import erf, relu
+from rntk.papers.studies.errata import ERRATA, NEITHER, RIGHT, UNDECIDED, WRONG, Erratum, entries, recurrent
+from rntk.papers.studies.errata.networks import Wiring
 
 
 def sequences(seed: int, *lengths: int, channels: int = 2) -> list[np.ndarray]:
@@ -140,3 +145,91 @@ def test_linear_networks_are_stable_up_to_a_variance_of_one():
     short, long = (kernel.nngp([np.eye(1, steps)[0]])[0, 0] for steps in (10, 11))
     assert long / short == pytest.approx(variance, rel=1e-12)
     assert radius**2 == pytest.approx(variance, rel=0.2)
+
+
+# ---- The errata as a study -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run():
+    return papers.run("errata", draws=40)
+
+
+@pytest.fixture(scope="module")
+def found(run) -> dict[str, Erratum]:
+    return entries(run.results)
+
+
+def test_every_printed_formula_is_wrong_and_every_correction_right(run, found):
+    assert {name: entry.verdict for name, entry in found.items()} == dict.fromkeys(ERRATA, WRONG)
+    assert verdicts(run) == dict.fromkeys(ERRATA, "differs")
+    assert all(f"correct: {found[row['key']].correct}" in row["reason"] for row in run.verdicts)
+
+
+@pytest.mark.parametrize("name", ERRATA)
+def test_a_right_formula_and_a_wrong_correction_would_be_noticed(found, name):
+    entry = found[name]
+    swapped = replace(entry, printed_value=entry.correct_value, correct_value=entry.printed_value)
+    assert swapped.verdict == RIGHT
+
+
+def test_verdicts_by_hand():
+    texts = dict.fromkeys(("where", "printed", "correct", "example", "judge"), "")
+
+    def verdict(printed: float, correct: float, bound: bool = False) -> str:
+        numbers = {"printed_value": printed, "correct_value": correct, "judge_value": -2.0, "uncertainty": 0.5}
+        return Erratum(**texts, **numbers, bound=bound).verdict
+
+    assert verdict(-1.0, -2.25) == WRONG
+    assert verdict(-2.25, -1.0) == RIGHT
+    assert verdict(-2.5, -1.5) == UNDECIDED
+    assert verdict(-2.6, -1.4) == NEITHER
+    # Bounds hold if they aren't exceeded, however large they are.
+    assert verdict(-2.6, 9.0, bound=True) == WRONG
+    assert verdict(9.0, -2.6, bound=True) == RIGHT
+    assert verdict(9.0, 8.0, bound=True) == UNDECIDED
+
+
+def test_a_judge_who_sees_too_little_says_so():
+    run = papers.run("errata", draws=3, only=["backward-indices"])
+    assert entries(run.results)["backward_indices"].verdict == UNDECIDED
+    assert verdicts(run)["backward_indices"] == "reproduced"
+
+
+def test_numbers_by_hand(found):
+    def numbers(name: str) -> tuple[float, float]:
+        return found[name].printed_value, found[name].correct_value
+
+    share = 0.25 + math.asin(0.9 / math.sqrt(6)) / (2 * math.pi)  # both of a Gaussian pair positive
+    assert numbers("relu_slope") == pytest.approx((2 * share, share))
+    # {1, 0} and a copy, linear: ρ_1 = 3 passages, and σ_h² = 4 on top.
+    assert numbers("initial_state") == pytest.approx((7.0, 3.0))
+    # q = 5/2 + 0.04 in layer 1, q/2 + 0.04 in layer 2; as printed q = q/2 + 0.04 instead.
+    assert numbers("upper_layer") == pytest.approx((0.04, (2.54 / 2 + 0.04) / 2))
+    assert numbers("p90_of_rbf") == pytest.approx((87.6, 4900 / 56))
+    assert numbers("rank_of_identity_rnn") == pytest.approx((5.21, 288 / 56))
+    assert numbers("rank_of_gru") == pytest.approx((4.21, 233 / 56))
+    assert numbers("accuracy_on_ham") == (71.63, 71.43)
+    assert numbers("size_of_middle_phalanx") == (291, 154)
+    assert numbers("variance_of_each_matrix") == pytest.approx((2 * 1.7 / 4 + 0.25, 2 * 1.7 / 2 + 0.25))
+    assert numbers("tap_bound") == pytest.approx((math.sqrt(5), found["tap_bound"].correct_value))
+    assert found["tap_bound"].judge_value > 1.04 * math.sqrt(5)
+
+
+def test_the_papers_sum_is_the_kernel_once_its_indices_are_right():
+    wiring = Wiring(sigma_w=1.1, sigma_u=0.9, sigma_b=0.3, sigma_v=0.7, depth=3)
+    X, Y = recurrent.X, recurrent.Y
+    assert recurrent.paper_sum(wiring, X, Y) == pytest.approx(wiring.kernel([X], [Y])[0, 0], rel=1e-12)
+
+
+def test_every_erratum_has_its_own_stream():
+    names = ["relu-slope", "missing-variance"]
+    together, alone = (papers.run("errata", only=each, draws=5) for each in (names, names[1:]))
+    assert entries(together.results)["missing_variance"] == entries(alone.results)["missing_variance"]
+    other = entries(papers.run("errata", only=names, draws=5, random_state=1).results)
+    assert all(other[name].judge_value != entry.judge_value for name, entry in entries(together.results).items())
+    assert ERRATA["erf_value"](np.random.default_rng(0), 2).judge == "Gauss-Hermite sums"
+
+
+def test_errata_are_drawn(run):
+    check_pictures(run)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rntk.papers.data import archive_facts
-from rntk.papers.experiments.printed import rntk_table_1, rntk_table_2
+from rntk.papers.printed import rntk_table_1, rntk_table_2
 from rntk.papers.ranks import rank_test, summary
 
 METHODS = ("RNTK", "NTK", "RBF", "POLY", "Gaussian RNN", "Identity RNN", "GRU")

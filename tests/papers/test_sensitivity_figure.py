@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from rntk import RNTK
-from rntk.papers.experiments import sensitivity_figure
-from rntk.papers.experiments.sensitivity_figure import PANELS, REFERENCE
+from helpers.records import verdicts
+from rntk import RNTK, papers
+from rntk.papers.studies.rntk_figure_3 import PANELS, REFERENCE, balance, read_curves
 
 
 @pytest.fixture(scope="module")
-def figure():
-    return sensitivity_figure(pairs=150)
+def run():
+    return papers.run("rntk-figure-3", pairs=150)
 
 
 def test_curves_are_central_differences_of_the_reference_engine():
     """One pair at the reference point of erf, where the paper and these curves disagree."""
-    found = sensitivity_figure(pairs=1, T=12).curves["erf"]["sigma_w"][1.0]
+    found = read_curves(papers.run("rntk-figure-3", pairs=1, T=12).results)["erf"]["sigma_w"][1.0]
     X, Y = np.random.default_rng(0).standard_normal((2, 1, 12))
     kernel, step = RNTK("erf", engine="reference", **REFERENCE["erf"]), 1e-4
     slopes = [
@@ -29,43 +27,34 @@ def test_curves_are_central_differences_of_the_reference_engine():
     np.testing.assert_allclose(found.normalised, np.array(slopes) / max(slopes), atol=1e-6)
 
 
-def test_what_section_3_4_says(figure):
-    holds = {check.claim: check.holds for check in figure.checks}
-    assert len(holds) == 8
-    true = {claim for claim, held in holds.items() if held}
-    assert true == {
-        "ReLU is the more stable across time",
-        "ReLU: a small decrease of σ_w makes it over-sensitive to the last steps, an increase to the first",
-        "σ_w has a major influence: it moves the balance of first and last steps more than thirtyfold",
-        "the other deviations change the curve more for erf than for ReLU",
-        "a non-zero σ_h reduces the importance of the first steps, for ReLU and for erf",
-        "a non-zero σ_h reduces the importance of the first steps more strongly for erf",
-    }
+def test_what_section_3_4_says(run):
+    found = verdicts(run)
+    assert len(found) == 8
+    assert {key for key, verdict in found.items() if verdict == "differs"} == {"reference", "erf"}
     # What is refuted: at its reference point erf listens to the first steps, and to the first even more above it.
-    balance = figure.balance("erf", "sigma_w")
-    assert balance[1.0] > 2 and balance[1.05] > balance[1.0] and balance[0.8] < -5
+    balances = balance(read_curves(run.results)["erf"]["sigma_w"])
+    assert balances[1.0] > 2 and balances[1.05] > balances[1.0] and balances[0.8] < -5
+    relu = balance(read_curves(run.results)["relu"]["sigma_w"])
+    assert relu[1.3] < relu[2**0.5] < relu[1.55]
 
 
-def test_every_panel_is_there(figure):
+def test_every_panel_is_there(run):
+    curves = read_curves(run.results)
     for activation, panels in PANELS.items():
         for name, values in panels.items():
             assert REFERENCE[activation][name] in values
-            assert tuple(figure.curves[activation][name]) == values
-    record = figure.to_dict()
-    assert json.loads(json.dumps(record)) == record
+            assert tuple(curves[activation][name]) == values
 
 
-def test_pictures(figure):
+def test_picture(run):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason='pictures need matplotlib: pip install "rntk[plot]"')
-    ax = figure.plot()
-    assert len(ax.get_lines()) == 5 and ax.get_legend() is not None
-    whole = figure.plot_all()
-    assert len(whole.axes) == 8
-    pyplot.close("all")
+    figure = run.figures()["figure-3"]
+    assert len(figure.axes) == 8
+    assert len(figure.axes[0].get_lines()) == 5 and figure.axes[0].get_legend() is not None
+    pyplot.close(figure)
 
 
 @pytest.mark.slow
 def test_figure_3_full():
-    found = sensitivity_figure()
-    assert found.pairs == 10_000 and found.T == 100
-    assert sum(check.holds for check in found.checks) == 6
+    found = papers.run("rntk-figure-3", mode="full")
+    assert list(verdicts(found).values()).count("reproduced") == 6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ from .output import counted, make_console, make_table
 from .refusal import refuse, refusing
 
 if TYPE_CHECKING:
-    from ..papers.reproduce import Study
+    from ..papers import Study
 
 
 def reproduce(
@@ -36,7 +35,7 @@ def reproduce(
     ] = False,
 ) -> None:
     """Reproduce figures and tables of the papers; go on where an earlier run stopped."""
-    from ..papers.reproduce import STUDIES
+    from ..papers import STUDIES
 
     if show:
         _show(STUDIES)
@@ -45,15 +44,16 @@ def reproduce(
         refuse("--quick and --full exclude each other")
     if not names and not report:
         refuse("say what to reproduce: names from rntk reproduce --list, or all")
-    chosen = _choose(names or [], STUDIES)
+    with refusing():
+        chosen = _choose(names or [], STUDIES)
     require("reproduce", ("jinja2", "matplotlib"))
 
     import matplotlib
 
+    from ..papers import Mode, write_report
+    from ..papers import reproduce as run
     from ..papers.data.folder import choose_folder
-    from ..papers.reproduce import Mode, write_report
-    from ..papers.reproduce import reproduce as run
-    from ..papers.reproduce.store import BusyError
+    from ..papers.record import BusyError
 
     matplotlib.use("Agg")  # files, never windows
     mode = Mode.FULL if full else Mode.QUICK
@@ -83,18 +83,10 @@ def reproduce(
 
 def _choose(names: list[str], studies: dict[str, Study]) -> list[Study]:
     """The studies meant, in the order of the registry."""
-    known = {alias: study.name for study in studies.values() for alias in (study.name, *study.aliases)}
-    wanted = set()
-    for name in names:
-        if name == "all":
-            wanted |= set(studies)
-        elif name in known:
-            wanted.add(known[name])
-        else:
-            near = difflib.get_close_matches(name, known, 3)
-            hint = f"did you mean {', '.join(near)}?" if near else "rntk reproduce --list shows what there is"
-            refuse(f"there is no experiment {name!r}; {hint}")
-    return [study for name, study in studies.items() if name in wanted]
+    from ..papers.run import find_study
+
+    wanted = {find_study(name, studies).name for name in names if name != "all"}
+    return [study for study in studies.values() if "all" in names or study.name in wanted]
 
 
 def _show(studies: dict[str, Study]) -> None:
@@ -104,9 +96,9 @@ def _show(studies: dict[str, Study]) -> None:
         needs = ", ".join([*(f"rntk[{extra}]" for extra in study.extras), *filter(None, [study.needs])])
         name = ", ".join((study.name, *study.aliases))
         times = map(_minutes, study.minutes)
-        table.add_row(name, f"{study.source}: {study.title}", str(len(study.claims())), needs, *times)
+        table.add_row(name, f"{study.source}: {study.title}", str(len(study.claims)), needs, *times)
     totals = [_minutes(sum(times)) for times in zip(*(study.minutes for study in studies.values()), strict=True)]
-    table.add_row("all", "", str(sum(len(study.claims()) for study in studies.values())), "", *totals)
+    table.add_row("all", "", str(sum(len(study.claims) for study in studies.values())), "", *totals)
     console.print(table)
     console.print("Times are for two cores. Data: --data DIR, or the environment variable RNTK_DATA.")
 

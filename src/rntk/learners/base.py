@@ -14,7 +14,7 @@ from .. import gram as gram_room
 from ..kernels import RNTK, pairwise
 from ..kernels.pairwise import compares_vectors, read_sequences
 from ..sequences import SequenceBatch, check_channels
-from .targets import Array
+from ..sequences.targets import Array
 
 #: Bytes of kernel values held at once during prediction.
 BLOCK_BYTES = 1 << 26

@@ -19,9 +19,9 @@ from .. import gram
 from ..errors import check_count
 from ..runtime import parse_bytes, progress_bar, say_bytes
 from ..sequences import SequenceBatch
+from ..sequences.targets import Array
 from .base import PreparedSequences
 from .nystrom import choose_landmarks, default_tolerance, features, map_of, progress_of, quiet, reserve
-from .targets import Array
 
 #: Vectors as long as the targets that conjugate gradients and their products hold at once.
 VECTORS = 12

@@ -15,8 +15,8 @@ from sklearn.utils.validation import column_or_1d
 
 from ..errors import ActivationError, KernelOverflowError
 from ..kernels.pairwise import suited
+from ..sequences.targets import Array, read_values, read_weights
 from .base import KernelLearner, as_kernel, gram
-from .targets import Array, check_targets, check_weights
 
 
 class Evidence(NamedTuple):
@@ -108,11 +108,11 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKGaussianProcessRegressor:
         """Fit to sequences `X` and targets `y`, (n,); the noise of a target is divided by its weight."""
         batch = self._read_training(X)
-        y = check_targets(y, len(batch))
+        y = read_values(y, len(batch))
         if y.ndim == 2 and y.shape[1] != 1:
             raise ValueError(f"y has {y.shape[1]} columns; a Gaussian process takes one target, so fit one model each")
         self._check_parameters()
-        used, weight = check_weights(sample_weight, len(batch))
+        used, weight = read_weights(sample_weight, len(batch))
         batch, y = batch.take(used), column_or_1d(y, warn=True)[used]
         self.sample_weight_ = np.ones(len(y)) if weight is None else weight
         self.y_mean_, self.y_scale_ = 0.0, 1.0

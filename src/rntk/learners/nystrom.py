@@ -20,8 +20,8 @@ from ..errors import check_choice, check_count, check_dtype
 from ..kernels.pairwise import Pairwise, settings_of, with_settings
 from ..runtime import parse_bytes, progress_bar, say_bytes
 from ..sequences import SequenceBatch
+from ..sequences.targets import Array
 from .base import BLOCK_BYTES, KernelLearner, PreparedSequences, as_kernel
-from .targets import Array
 
 Indices = NDArray[np.int64]
 SELECTIONS = ("uniform", "kmeans++", "leverage")

@@ -12,9 +12,9 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.class_weight import compute_sample_weight
 
 from ..sequences import SequenceBatch
+from ..sequences.targets import Array, read_labels, read_values, read_weights
 from .base import KernelLearner, as_kernel, gram
 from .conjugate import ConjugateGradients
-from .targets import Array, check_labels, check_targets, check_weights
 
 
 class _Ridge(KernelLearner):
@@ -119,8 +119,8 @@ class RNTKRidge(RegressorMixin, _Ridge):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKRidge:
         """Fit to sequences `X` and targets `y`, (n,) or (n, targets)."""
         batch = self._read_training(X)
-        y = check_targets(y, len(batch))
-        used, weight = check_weights(sample_weight, len(batch))
+        y = read_values(y, len(batch))
+        used, weight = read_weights(sample_weight, len(batch))
         y = y[used]
         dual = self._fit_table(batch.take(used), y.reshape(len(y), -1), weight)
         self.dual_coef_ = dual.reshape(y.shape)
@@ -200,9 +200,9 @@ class RNTKRidgeClassifier(ClassifierMixin, _Ridge):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKRidgeClassifier:
         """Fit to sequences `X` and labels `y`, one per sequence; a weight of zero is as if it were not there."""
         batch = self._read_training(X)
-        y = check_labels(y, len(batch))
-        used, weight = check_weights(sample_weight, len(batch))
-        y = check_labels(y[used], len(used))
+        y = read_labels(y, len(batch))
+        used, weight = read_weights(sample_weight, len(batch))
+        y = read_labels(y[used], len(used))
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, y)
             weight = own if weight is None else own * weight

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
+from ..sequences.targets import Array, read_labels, read_weights
 from .base import KernelLearner, as_kernel, gram
-from .targets import Array, check_labels, check_weights
 
 
 class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
@@ -78,9 +78,9 @@ class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKSVC:
         """Fit to sequences `X` and labels `y`, one per sequence; a weight of zero is as if it were not there."""
         batch = self._read_training(X)
-        y = check_labels(y, len(batch))
-        used, weight = check_weights(sample_weight, len(batch))
-        batch, y = batch.take(used), check_labels(y[used], len(used))
+        y = read_labels(y, len(batch))
+        used, weight = read_weights(sample_weight, len(batch))
+        batch, y = batch.take(used), read_labels(y[used], len(used))
         self.kernel_ = as_kernel(self.kernel)
         machine = SVC(
             kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, max_iter=self.max_iter

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, assert_all_finite, column_or_1d
 
 from ..errors import SequenceError, check_choice
 from .batch import SequenceBatch
@@ -132,6 +132,22 @@ def read_values(
     if bad.size:
         raise ValueError(f"{name} of {unit} {bad[0]} is not a finite number; drop or fill in what is missing")
     return found
+
+
+def read_weights(sample_weight: Any, count: int) -> tuple[NDArray[np.int64], Array | None]:
+    """Which of `count` sequences have a weight above zero, and those weights; None where all are alike.
+
+    The others are as if they were not there.
+    """
+    if sample_weight is None:
+        return np.arange(count), None
+    weight = _check_sample_weight(sample_weight, np.empty(count), dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError(f"weights of sequences must not be negative; the smallest is {weight.min():g}")
+    if not weight.any():
+        raise ValueError("all weights are zero, so there is no sequence to learn from")
+    used = np.flatnonzero(weight)
+    return used, weight[used]
 
 
 def read_values_by_step(

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from ...kernels import RNTK
 from ...sequences import SequenceBatch
-from ..targets import Array
+from ...sequences.targets import Array
 from .views import View, scaled_view
 
 Settings = dict[str, Any]

@@ -22,8 +22,8 @@ from ...kernels.network import NetworkKernel
 from ...kernels.pairwise import with_settings
 from ...runtime import progress_bar
 from ...sequences import SequenceBatch
+from ...sequences.targets import Array, read_labels, read_values, read_weights
 from ..base import KernelLearner, PreparedSequences, gram
-from ..targets import Array, check_labels, check_targets, check_weights
 from .candidates import Candidate, candidates_for, relative_ridges, started_with
 from .leave_one_out import Verdict, best_ridge, judge_classes, judge_values
 from .views import View
@@ -239,10 +239,10 @@ class RNTKClassifier(ClassifierMixin, _Ensemble):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKClassifier:
         """Choose and fit on sequences `X` and labels `y`; weights count in the fits and in what is chosen by."""
         batch = self._read_training(X)
-        y = check_labels(y, len(batch))
+        y = read_labels(y, len(batch))
         self._check_parameters()
-        used, weight = check_weights(sample_weight, len(batch))
-        self.classes_, codes = np.unique(check_labels(y[used], len(used)), return_inverse=True)
+        used, weight = read_weights(sample_weight, len(batch))
+        self.classes_, codes = np.unique(read_labels(y[used], len(used)), return_inverse=True)
         weight = np.ones(len(used)) if weight is None else weight
         # One column per class, +1 for members and -1 for others.
         targets = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
@@ -321,9 +321,9 @@ class RNTKRegressor(RegressorMixin, _Ensemble):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKRegressor:
         """Choose and fit on sequences `X` and targets `y`, (n,) or (n, targets); weights count in fits and choice."""
         batch = self._read_training(X)
-        y = check_targets(y, len(batch))
+        y = read_values(y, len(batch))
         self._check_parameters()
-        used, weight = check_weights(sample_weight, len(batch))
+        used, weight = read_weights(sample_weight, len(batch))
         if len(used) < 2:
             raise ValueError("a search needs at least 2 sequences, got n_samples = 1")
         y = y[used]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ..targets import Array
+from ...sequences.targets import Array
 
 
 class RidgePath(NamedTuple):

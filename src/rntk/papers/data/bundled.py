@@ -9,8 +9,6 @@ from ...io.text import refusal
 from .facts import archive_facts
 from .folder import Listing, Pair, list_sets
 
-__all__ = ["bundled_sets", "fetch"]
-
 
 def bundled_sets() -> dict[str, Pair]:
     """Return the sets of the archives inside the aeon package by name in lower case; none without aeon.

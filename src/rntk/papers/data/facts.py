@@ -9,8 +9,6 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-__all__ = ["ArchiveFacts", "archive_facts"]
-
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFacts:

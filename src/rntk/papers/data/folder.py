@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ...io.text import refusal
 
-__all__ = ["DataPath", "Listing", "Pair", "choose_folder", "find_prices", "find_recording", "list_sets"]
-
 DataPath = str | os.PathLike[str]
 
 #: The environment variable that names the data folder where nobody passes one.
@@ -107,7 +105,7 @@ def find_prices(folder: DataPath | None = None) -> Path | None:
 def find_recording(folder: DataPath | None = None) -> Path | None:
     """Return ``s1_data.mat`` in a data folder, None if it is not there.
 
-    `rntk.papers.experiments.reaching.load_recording` reads it. Without `folder`, ``RNTK_DATA`` names it.
+    `rntk.papers.data.recording.load_recording` reads it. Without `folder`, ``RNTK_DATA`` names it.
     """
     return _find(folder, lambda name: name == RECORDING)
 

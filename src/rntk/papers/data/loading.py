@@ -17,8 +17,6 @@ from .bundled import bundled_sets, fetch
 from .facts import ArchiveFacts, archive_facts
 from .folder import SUFFIXES, VARIABLE, DataPath, Listing, Pair, choose_folder, list_sets
 
-__all__ = ["DataSet", "available", "find_files", "load"]
-
 Labels = NDArray[Any]
 
 _ARCHIVES = "https://www.timeseriesclassification.com or https://www.cs.ucr.edu/~eamonn/time_series_data_2018"

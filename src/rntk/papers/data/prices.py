@@ -3,56 +3,28 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import re
-from dataclasses import dataclass, fields
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ProblemReport
-from ...io.text import clip, find_file, from_report, parse_values, read_text, refusal
+from ...io.text import clip, find_file, from_report, read_text, refusal
 from .folder import DataPath, find_prices
 
-__all__ = ["Prices", "load_prices"]
-
-Array = NDArray[np.float64]
-
-#: Columns of the file, spelled without spaces and in lower case, in the order of the fields of `Prices`.
-_COLUMNS = {
-    "date": "Date",
-    "open": "Open",
-    "high": "High",
-    "low": "Low",
-    "close": "Close",
-    "adjclose": "Adj Close",
-    "volume": "Volume",
-}
 _EXPORT = "export daily prices as a .csv whose first line is Date,Open,High,Low,Close,Adj Close,Volume"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prices:
-    """Daily prices, the oldest first: arrays of shape (n,), float64 but for `dates`, which are datetime64[D].
-
-    `adjusted_close` is the closing price after splits and dividends; `volume` counts the shares traded.
-    """
+class Prices(NamedTuple):
+    """Daily prices, the oldest first: dates (n,), datetime64[D], and closing prices (n,)."""
 
     dates: NDArray[np.datetime64]
-    open: Array
-    high: Array
-    low: Array
-    close: Array
-    adjusted_close: Array
-    volume: Array
-
-    def __len__(self) -> int:
-        return len(self.dates)
-
-    def __repr__(self) -> str:
-        return f"Prices({len(self)} day{'s' if len(self) != 1 else ''}, {self.dates[0]} to {self.dates[-1]})"
+    close: NDArray[np.float64]
 
 
 def load_prices(path: DataPath) -> Prices:
@@ -61,13 +33,13 @@ def load_prices(path: DataPath) -> Prices:
     Parameters
     ----------
     path : path
-        A ``.csv`` with the columns Date, Open, High, Low, Close, Adj Close and Volume, in any order and any case,
-        dates as YYYY-MM-DD and increasing. Further columns are passed over.
+        A ``.csv`` with the columns Date and Close, in any order and any case, dates as YYYY-MM-DD and increasing.
+        Further columns are passed over.
 
     Raises
     ------
     DataFileError
-        Naming the lines: dates that do not increase, values that are missing, no numbers, or prices not above 0.
+        Naming the lines: dates that do not increase, and prices that are no numbers above 0.
 
     Examples
     --------
@@ -77,10 +49,7 @@ def load_prices(path: DataPath) -> Prices:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "GOOG.csv")
     ...     _ = file.write_text("Date,Open,High,Low,Close,Adj Close,Volume\\n2018-12-31,105,106,103,104,52,1400\\n")
-    ...     prices = load_prices(folder)
-    >>> prices
-    Prices(1 day, 2018-12-31 to 2018-12-31)
-    >>> prices.close
+    ...     load_prices(folder).close
     array([104.])
     """
     where = Path(os.fspath(path)).expanduser()
@@ -90,79 +59,44 @@ def load_prices(path: DataPath) -> Prices:
             raise refusal(where, "no .csv in it has a name that begins with GOOG", f"put one there: {_EXPORT}")
         where = found
     find_file(where)
-    return _parse(where, read_text(where))
-
-
-def _parse(path: Path, text: str) -> Prices:
-    reader = csv.reader(text.split("\n"), skipinitialspace=True)
-    report = ProblemReport(str(path))
-    days: list[tuple[int, date]] = []  # line and date
-    rows: list[Array] = []
+    reader = csv.reader(read_text(where).split("\n"), skipinitialspace=True)
     try:
-        header = next(row for row in reader if any(map(str.strip, row)))
-        places = _read_header(path, header)
-        for row in reader:
-            if any(map(str.strip, row)):
-                _parse_day(report, row, places, reader.line_num, days, rows)
+        rows = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
-        raise refusal(path, f"line {reader.line_num}: {error}", "check the quotes, and that commas separate") from error
+        raise refusal(
+            where, f"line {reader.line_num}: {error}", "check the quotes, and that commas separate"
+        ) from error
+    header = [re.sub(r"[\s_.]", "", name).casefold() for name in rows[0][1]] if rows else []
+    absent = [name for name in ("Date", "Close") if header.count(name.casefold()) != 1]
+    if absent:
+        raise refusal(where, f"expected a column {' and a column '.join(absent)}, once each", _EXPORT)
+    if len(rows) == 1:
+        raise refusal(where, "it has no line after its header", _EXPORT)
+    return _parse(where, rows[1:], header.index("date"), header.index("close"))
+
+
+def _parse(path: Path, rows: list[tuple[int, list[str]]], date_at: int, close_at: int) -> Prices:
+    """The lines after the header, with all that is wrong with them in one message."""
+    report = ProblemReport(str(path))
+    days: list[date] = []
+    close: list[float] = []
+    for line, row in rows:
+        day, price = (row[at].strip() if at < len(row) else "" for at in (date_at, close_at))
+        try:
+            days.append(datetime.strptime(day[:10], "%Y-%m-%d").date())  # a time may follow
+            if len(days) > 1 and days[-1] <= days[-2]:
+                text = f"line {line}: {days[-1]} does not come after {days[-2]}"
+                report.add("order", text, position=line, advice="sort the lines by date, each day once")
+        except ValueError:
+            text = f"line {line}: {clip(day)} is not a date"
+            report.add("dates", text, position=line, advice="write dates as YYYY-MM-DD")
+        try:
+            close.append(float(price))
+        except ValueError:
+            close.append(math.nan)
+        if not 0 < close[-1] < math.inf:
+            text = f"line {line}, Close: expected a number above 0, got {clip(price)}"
+            report.add("prices", text, position=line, advice="drop days without prices from the file")
     if report:
         raise from_report(report)
-    if not rows:
-        raise refusal(path, "it has no line after its header", _EXPORT)
-    columns = np.array(rows).T
-    names = [part.name for part in fields(Prices)][1:]
-    dates = np.array([day for _, day in days], dtype="datetime64[D]")
-    return Prices(dates, **dict(zip(names, np.ascontiguousarray(columns), strict=True)))
-
-
-def _read_header(path: Path, names: list[str]) -> list[int]:
-    """Return where the columns of `_COLUMNS` stand."""
-    folded = [re.sub(r"[\s_.]", "", name).casefold() for name in names]
-    absent = [shown for name, shown in _COLUMNS.items() if folded.count(name) != 1]
-    if absent:
-        shown = ", ".join(map(clip, names[:8])) + (", …" if len(names) > 8 else "")
-        once = "column" if len(absent) == 1 else "columns"
-        raise refusal(path, f"expected the {once} {', '.join(absent)} once each, got {shown}", _EXPORT)
-    return [folded.index(name) for name in _COLUMNS]
-
-
-def _parse_day(
-    report: ProblemReport, row: list[str], places: list[int], line: int, days: list[tuple[int, date]], rows: list[Array]
-) -> None:
-    """Add one line to what was found, or file what is wrong with it."""
-    names = list(_COLUMNS.values())
-    cells = [row[at].strip() if at < len(row) else "" for at in places]
-    day = _parse_date(cells[0])
-    if day is None:
-        text = f"line {line}: {clip(cells[0])} is not a date"
-        report.add("dates", text, position=line, advice="write dates as YYYY-MM-DD")
-    else:
-        if days and day <= days[-1][1]:
-            text = f"line {line}: {day} does not come after {days[-1][1]} of line {days[-1][0]}"
-            report.add("order", text, position=line, advice="sort the lines by date, the oldest first, each day once")
-        days.append((line, day))
-    values = parse_values(report, cells[1:], line, lambda k: names[k + 1])
-    if values is None:
-        return
-    missing = np.flatnonzero(np.isnan(values))
-    if missing.size:
-        text = f"line {line}, {names[missing[0] + 1]}: the value is missing"
-        report.add("missing values", text, position=line, advice="drop days without prices from the file")
-    below = np.flatnonzero(np.append(values[:-1] <= 0, values[-1] < 0))  # the last is the volume
-    if below.size:
-        k = int(below[0])
-        bound = "above 0" if k < len(values) - 1 else "from 0 on"
-        text = f"line {line}, {names[k + 1]}: expected a number {bound}, got {clip(cells[k + 1])}"
-        report.add("bounds", text, position=line, advice="check that the columns are what their names say")
-    rows.append(values)
-
-
-def _parse_date(text: str) -> date | None:
-    """Return the day at the start of a field; a time may follow, as some exports have it."""
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ].{0,30})?", text, flags=re.ASCII):
-        return None
-    try:
-        return date.fromisoformat(text[:10])
-    except ValueError:
-        return None
+    return Prices(np.array(days, dtype="datetime64[D]"), np.array(close))

@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import DivergenceError, check_count
 from ...kernels.pairwise import read_sequences
-from ...learners.targets import check_labels
 from ...preprocessing import ChannelScaler
 from ...sequences import SequenceBatch, check_channels
+from ...sequences.targets import read_labels
 from .holdout import hold_out
 from .networks import GatedUnits, GaussianElman, IdentityElman, Recurrent
-from .training import Labelled, Plan, evaluate, train
+from .training import Labelled, evaluate, train
 
 Array = NDArray[Any]
 
@@ -67,9 +67,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         DivergenceError
             If the network overflows in every epoch. `GridSearchCV` gives such a setting NaN, and doesn't choose it.
         """
-        plan = self._plan()
+        self._check_parameters()
         batch = read_sequences(X)
-        y = check_labels(y, len(batch))
+        y = read_labels(y, len(batch))
         random = check_random_state(self.random_state)
         self.n_channels_in_ = batch.n_channels
         self.longest_ = batch.max_length
@@ -78,7 +78,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sequences = self._prepare(batch)
         training, watched = self._divide(sequences, labels, random)
         parameters = self._network.draw(batch.n_channels, self.width, self.depth, len(self.classes_), random)
-        trained = train(self._network, parameters, training, watched, plan, random, self.progress)
+        trained = train(self._network, parameters, training, watched, self, random)
         self.parameters_ = trained.parameters
         self.history_ = trained.history
         self.best_epoch_ = trained.best_epoch
@@ -138,12 +138,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sequences.take(self.validation_), labels[self.validation_]
         )
 
-    def _plan(self) -> Plan:
-        """The parameters, checked."""
-        counts = {
-            name: check_count(name, getattr(self, name))
-            for name in ("width", "depth", "max_epochs", "batch_size", "patience")
-        }
+    def _check_parameters(self) -> None:
+        for name in ("width", "depth", "max_epochs", "batch_size", "patience"):
+            check_count(name, getattr(self, name))
         check_count("min_steps", self.min_steps, 0)
         for name, optional in (("learning_rate", False), ("clip_norm", True), ("validation_fraction", True)):
             value = getattr(self, name)
@@ -154,14 +151,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"{name} must be a number between 0 and {top}{', or None' if optional else ''}, not {value!r}"
                 )
-        return Plan(
-            learning_rate=float(self.learning_rate),
-            max_epochs=counts["max_epochs"],
-            batch_size=counts["batch_size"],
-            patience=counts["patience"],
-            min_steps=int(self.min_steps),
-            clip_norm=np.inf if self.clip_norm is None else float(self.clip_norm),
-        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

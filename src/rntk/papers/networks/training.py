@@ -27,18 +27,6 @@ class Labelled(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How to train; see `GRUClassifier` for the meaning of each."""
-
-    learning_rate: float
-    max_epochs: int
-    batch_size: int
-    patience: int
-    min_steps: int
-    clip_norm: float
-
-
-@dataclass(frozen=True)
 class Trained:
     """Parameters of the best epoch, which one that was (from 0), and what happened in each."""
 
@@ -52,15 +40,14 @@ def train(
     parameters: Parameters,
     training: Labelled,
     watched: Labelled | None,
-    plan: Plan,
+    plan: Any,
     random: np.random.RandomState,
-    progress: bool | None = None,
 ) -> Trained:
     """Train until `watched` has not been classified better for `plan.patience` epochs; with None, to the end.
 
-    Epochs that end before `plan.min_steps` steps of training don't count as lost. The best epoch is the one of highest
-    accuracy on `watched`, of the lowest loss there if several have it; only the accuracy decides when to stop. Without
-    `watched` the best epoch is the last.
+    `plan` is the classifier, whose parameters say how to train. Epochs that end before `plan.min_steps` steps of
+    training don't count as lost. The best epoch is the one of highest accuracy on `watched`, of the lowest loss there
+    if several have it; only the accuracy decides when to stop. Without `watched` the best epoch is the last.
 
     Raises
     ------
@@ -73,7 +60,7 @@ def train(
     history: dict[str, list[float]] = {"loss": [], "validation_accuracy": [], "validation_loss": [], "skipped": []}
     best: tuple[float, float] = (-np.inf, -np.inf)
     best_epoch, kept, waited = -1, parameters, 0
-    with progress_bar("training", plan.max_epochs, progress) as done:
+    with progress_bar("training", plan.max_epochs, plan.progress) as done:
         for epoch in range(plan.max_epochs):
             parameters, state, loss, skipped = _epoch(network, parameters, state, training, plan, random, longest)
             accuracy, watched_loss = (np.nan, np.nan)
@@ -106,22 +93,21 @@ def _epoch(
     parameters: Parameters,
     state: Any,
     training: Labelled,
-    plan: Plan,
+    plan: Any,
     random: np.random.RandomState,
     longest: int,
 ) -> tuple[Parameters, Any, float, int]:
     """Parameters and state after every sequence was used once, the mean loss on the way, and the steps left out."""
     order = random.permutation(len(training.labels))
     size = min(plan.batch_size, len(order))
+    rate, clip_norm = float(plan.learning_rate), np.inf if plan.clip_norm is None else float(plan.clip_norm)
     losses, taken, weight = [], [], []
     for first in range(0, len(order), size):
         rows = order[first : first + size]
         x = pad(training.sequences, rows, size, longest)
         labels, weights = np.zeros(size, dtype=np.int32), np.zeros(size, dtype=np.float32)
         labels[: len(rows)], weights[: len(rows)] = training.labels[rows], 1.0
-        parameters, state, loss, finite = advance(
-            network, parameters, state, x, labels, weights, plan.learning_rate, plan.clip_norm
-        )
+        parameters, state, loss, finite = advance(network, parameters, state, x, labels, weights, rate, clip_norm)
         losses.append(loss)
         taken.append(finite)
         weight.append(len(rows))

@@ -1,0 +1,115 @@
+"""Linear RNN paper, Figure 3: what a delay costs an RNN, its convolution, and a convolution without bias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
+from ...plot import COLOURS, axes_or_new
+from ..data.made import teacher_task
+from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
+
+MODELS = ("RNN", "scaled convolution", "unscaled convolution")
+
+
+def _units(delays: Iterable[int], weight: float, **sizes: int) -> tuple[Unit, ...]:
+    return tuple(Unit(f"delay-{late}", {"delays": [late], **sizes, "random_state": 0}, weight) for late in delays)
+
+
+def _by_delay(results: Results) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Delays (D,), ascending, and errors (D, repetitions, 3)."""
+    parts = sorted(results.all(), key=lambda part: int(part.delays[0]))
+    return np.concatenate([part.delays for part in parts]), np.concatenate([part.errors for part in parts])
+
+
+class LinearFigure3(Study):
+    """The output of a small linear RNN comes some steps late; three models are trained equally long."""
+
+    name = "linear-figure-3"
+    title = "What a delay costs: the bias towards short memory"
+    source = "Implicit Bias of Linear RNNs, Figure 3"
+    extras = ("finite",)
+    minutes = (0.7, 8)
+    quick = _units((0, 2, 4, 6), 6.0, width=300, repetitions=2)
+    full = _units(range(9), 50.0, width=1000, repetitions=3)
+    claims = (
+        Claim(
+            "alike",
+            "RNN and scaled convolution have the same test error at every delay",
+            "within a tenth of the teacher's power",
+            "they match",
+        ),
+        Claim(
+            "rises",
+            "their test error rises with the delay",
+            "more than threefold, the largest not at delays 0 or 1",
+            "rises",
+        ),
+        Claim(
+            "stays",
+            "that of the unscaled convolution stays almost the same",
+            "largest below twice the smallest",
+            "almost the same",
+        ),
+    )
+
+    def compute(
+        self, data: Path | None, *, delays: list[int], width: int, repetitions: int, n_x: int = 15, random_state: int
+    ) -> Plain:
+        """`errors` (D, repetitions, 3): mean squared test error of `MODELS` over the power of the teacher's output.
+
+        A model that puts out zero has 1 - d/T for delay d, and the noise: the first d steps are silent. The scaled
+        convolution starts from the random taps of the RNN, the unscaled one from zero. Loss: ½ Σ ‖y_t - f_t‖². The
+        paper doesn't say how long it trains: with a hundred times more steps even the RNN learns the delay, as it must
+        with enough of them (Theorem 4.1 bounds taps by the number of steps).
+        """
+        T, steps, learning_rate, nu_w = 20, 100, 1e-4, 0.3
+        errors = np.empty((len(delays), repetitions, 3))
+        for d, late in enumerate(delays):
+            for r in range(repetitions):
+                rng = np.random.default_rng([random_state, r])  # the same teachers and inputs for every delay
+                task = teacher_task(4, 10, T, n_x, delay=late, nu_w=nu_w, random_state=rng)
+                power = np.mean(task.y_test[:, late:] ** 2)
+                rnn = LinearRNN.random(width, n_x, 1, nu_w=nu_w, seed=rng)
+                models: tuple[LinearModel, ...] = (
+                    rnn,
+                    ScaledConv1D.from_taps(rnn.impulse_response(T), scale_factors(T, nu_w)),
+                    ScaledConv1D(np.ones(T), np.zeros((T, 1, n_x))),
+                )
+                test: Plain = {"X_test": task.X_test, "y_test": task.y_test}
+                for k, model in enumerate(models):
+                    run = train(model, task.X, task.y, learning_rate, steps, record_at=[steps], **test, progress=False)
+                    assert run.test_error is not None
+                    errors[d, r, k] = run.test_error[-1] / power
+        settings = {"delays": delays, "width": width, "steps": steps, "learning_rate": learning_rate}
+        return {**settings, "models": MODELS, "errors": errors}
+
+    def judge(self, results: Results) -> Iterator[Finding]:
+        """Mean errors by delay, beside each other and beside themselves."""
+        delays, errors = _by_delay(results)
+        rnn, scaled, unscaled = mean = errors.mean(axis=1).T
+        said = [", ".join(f"{late}: {error:.2f}" for late, error in zip(delays, row, strict=True)) for row in mean]
+        gap = float(np.abs(rnn - scaled).max())
+        yield Finding("alike", gap < 0.1, f"mean test errors differ by at most {gap:.3f} of the teacher's power")
+        rises = bool(rnn.max() > 3 * rnn[0] and np.argmax(rnn) > 1)
+        yield Finding("rises", rises, f"RNN by delay: {said[0]}")
+        stays = bool(unscaled.max() < 2 * unscaled.min())
+        yield Finding("stays", stays, f"unscaled convolution by delay: {said[2]}")
+
+    def figures(self, results: Results) -> dict[str, Any]:
+        """Test error against delay."""
+        delays, errors = _by_delay(results)
+        ax = axes_or_new()
+        mean, count = errors.mean(axis=1), errors.shape[1]
+        spread = errors.std(axis=1, ddof=1) if count > 1 else np.zeros_like(mean)
+        for k, (name, style) in enumerate(zip(MODELS, ("o-", "s--", "^:"), strict=True)):
+            error = spread[:, k] / count**0.5
+            ax.errorbar(delays, mean[:, k], error, fmt=style, color=COLOURS[k], capsize=3, label=name)
+        title = "long delays are hard for a linear RNN"
+        return {"figure-3": finished(ax, "delay", "test error / power of the teacher", title)}

@@ -1,0 +1,138 @@
+"""Linear RNN paper, Figures 1, 2 and ICML 4: an RNN and its convolution, trained side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
+from ...plot import COLOURS, axes_or_new
+from ..data.made import teacher_task
+from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
+
+
+class _SideBySide(Study):
+    """Mean squared errors of RNNs and of the convolutions that start where they do."""
+
+    extras = ("finite",)
+
+    def compute(
+        self, data: Path | None, *, widths: list[int], teacher: int, steps: int = 200, random_state: int = 0
+    ) -> Plain:
+        """Curves (W, R) at the recorded steps: `rnn` and `convolution` on the training data, `rnn_test` and so on.
+
+        `teacher` counts units of the network that makes the data, `widths` are the students'. The learning rate belongs
+        to the sum of squares (`rntk.linear.train`): the paper says mean squared error; its Figure 2, where ten steps
+        show a difference, fits the sum.
+        """
+        rng = np.random.default_rng(random_state)
+        T, learning_rate, nu_w = 10, 1e-4, 0.3
+        task = teacher_task(teacher, 50, T, nu_w=nu_w, random_state=rng)
+        marks = sorted({0, *range(min(steps, 10) + 1), *np.linspace(0, steps, 60).round().astype(int).tolist()})
+        curves = np.empty((2, 2, len(widths), len(marks)))
+        options: Plain = {"record_at": marks, "X_test": task.X_test, "y_test": task.y_test, "progress": False}
+        for w, width in enumerate(widths):
+            rnn = LinearRNN.random(width, nu_w=nu_w, seed=rng)
+            twin = ScaledConv1D.from_taps(rnn.impulse_response(T), scale_factors(T, nu_w))
+            models: tuple[LinearModel, ...] = (rnn, twin)
+            for m, model in enumerate(models):
+                run = train(model, task.X, task.y, learning_rate, steps, loss="sum", **options)
+                curves[:, m, w] = run.error, run.test_error
+        names = ("rnn", "convolution", "rnn_test", "convolution_test")
+        found = dict(zip(names, curves.reshape(4, len(widths), -1), strict=True))
+        return {"widths": widths, "steps": marks, "learning_rate": learning_rate, "loss": "sum", **found}
+
+
+def _largest_gap(found: SimpleNamespace, steps: Any = slice(None)) -> NDArray[np.float64]:
+    """(W, 2) largest difference of the two curves, training and test, over the largest value of the convolution's."""
+    pairs = ((found.rnn, found.convolution), (found.rnn_test, found.convolution_test))
+    return np.stack([np.abs(a - b)[:, steps].max(axis=1) / b[:, steps].max(axis=1) for a, b in pairs], axis=1)
+
+
+def _plot(found: SimpleNamespace) -> Any:
+    """Errors against steps: RNNs solid, convolutions dashed; test curves for a single width."""
+    ax = axes_or_new()
+    for w, width in enumerate(found.widths):
+        colour = COLOURS[w % len(COLOURS)]
+        ax.plot(found.steps, found.rnn[w], color=colour, label=f"RNN, n = {width}, training")
+        ax.plot(found.steps, found.convolution[w], "--", color=colour, label=f"its convolution (n = {width})")
+    if len(found.widths) == 1:
+        ax.plot(found.steps, found.rnn_test[0], color=COLOURS[1], label="RNN, test")
+        ax.plot(found.steps, found.convolution_test[0], "--", color=COLOURS[1], label="its convolution, test")
+    return finished(ax, "gradient steps", "mean squared error", "linear RNN and convolution", yscale="log")
+
+
+class LinearFigures1And2(_SideBySide):
+    """Figures 1 and 2: one wide RNN, over all steps and over the first ten."""
+
+    name = "linear-figures-1-2"
+    aliases = ("linear-figure-1", "linear-figure-2")
+    title = "A linear RNN and its convolution train alike"
+    source = "Implicit Bias of Linear RNNs, Figures 1 and 2"
+    minutes = (0.5, 0.5)
+    quick = (Unit("training", {"widths": [500], "teacher": 4, "random_state": 0}, weight=8.0),)
+    full = (Unit("training", {"widths": [1000], "teacher": 4, "random_state": 0}, weight=25.0),)
+    claims = (
+        Claim(
+            "figure 1",
+            "training and test error of the RNN (n = 1000) and of the scaled convolution match",
+            "largest gap below 3 % of the curve's largest value",
+            "curves coincide",
+        ),
+        Claim("figure 2", "they match over the first ten epochs", "gap below 3 %", "curves coincide"),
+    )
+
+    def judge(self, results: Results) -> Iterator[Finding]:
+        """Gaps over all steps, and over the first ten."""
+        found = results["training"]
+        training, test = _largest_gap(found)[0]
+        ours = f"n = {found.widths[0]}: largest gap {training:.1%} (training), {test:.1%} (test) of the curve"
+        yield Finding("figure 1", bool(max(training, test) < 0.03), ours)
+        first = found.steps <= 10
+        gap = float(_largest_gap(found, first)[0].max())
+        fall = float(found.rnn[0, 0] / found.rnn[0, first][-1])
+        yield Finding("figure 2", gap < 0.03, f"largest gap {gap:.1%}, while the error falls {fall:.3g}-fold")
+
+    def figures(self, results: Results) -> dict[str, Any]:
+        """The same curves twice, the second time near the start."""
+        whole, near = _plot(results["training"]), _plot(results["training"])
+        near.axes[0].set(xlim=(0, 10), title="the first ten steps")
+        return {"figure-1": whole, "figure-2": near}
+
+
+class LinearFigure4(_SideBySide):
+    """Figure 4 of the ICML version: RNNs of three widths."""
+
+    name = "linear-figure-4"
+    title = "How wide a linear RNN must be to train like its convolution"
+    source = "Implicit Bias of Linear RNNs, Figure 4 (ICML version)"
+    minutes = (0.3, 0.5)
+    quick = full = (Unit("training", {"widths": [10, 40, 200], "teacher": 20, "random_state": 0}, weight=10),)
+    claims = (
+        Claim(
+            "closer",
+            "training curves of RNN and convolution come closer as n grows",
+            "the largest gap falls from each n to the next",
+            "10, 40, 200",
+        ),
+        Claim("matches", "for n = 200 they almost perfectly match", "largest gap below 5 %", "almost perfect"),
+    )
+
+    def judge(self, results: Results) -> Iterator[Finding]:
+        """Gaps by width."""
+        found = results["training"]
+        gap = _largest_gap(found)[:, 0]
+        ours = ", ".join(f"n = {n}: {each:.1%}" for n, each in zip(found.widths, gap, strict=True))
+        yield Finding("closer", bool((np.diff(gap) < 0).all()), f"largest gap {ours} of the curve")
+        ours = f"n = {found.widths[-1]}: largest gap {gap[-1]:.1%} of the curve"
+        yield Finding("matches", bool(gap[-1] < 0.05), ours)
+
+    def figures(self, results: Results) -> dict[str, Any]:
+        """Errors on the training data against steps."""
+        return {"figure-4": _plot(results["training"])}

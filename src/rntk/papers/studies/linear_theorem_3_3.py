@@ -1,0 +1,94 @@
+"""Linear RNN paper, Theorem 3.3: taps of wide networks are Gaussian, their kernel is that of a convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ...linear import LinearRNN, sequence_kernel
+from ...plot import COLOURS, axes_or_new
+from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
+
+
+class LinearTheorem33(Study):
+    """Networks of each width beside K = 𝒯ᵀD(ρ)𝒯 ⊗ I, and the law of their taps."""
+
+    name = "linear-theorem-3.3"
+    title = "A wide linear RNN is a convolution with scaled taps"
+    source = "Implicit Bias of Linear RNNs, Theorem 3.3"
+    extras = ("finite",)
+    minutes = (0.1, 0.5)
+    quick = (Unit("networks", {"widths": [25, 50, 100, 200], "seeds": 30, "random_state": 0}, weight=2.0),)
+    full = (Unit("networks", {"widths": [25, 50, 100, 200, 400, 800], "seeds": 40, "random_state": 0}, weight=15.0),)
+    claims = (
+        Claim(
+            "kernel",
+            "the kernel of finite linear RNNs converges to 𝒯ᵀD(ρ)𝒯 ⊗ I",
+            "slope of the error within 0.05 and three standard errors of -1/2",
+            "limit n → ∞",
+        ),
+        Claim(
+            "taps",
+            "taps of random wide RNNs are Gaussian with variance ν_C ν_F ν_W^j",
+            "no test rejects at 5 %, corrected for their number",
+            "limit n → ∞",
+        ),
+    )
+
+    def compute(self, data: Path | None, *, widths: list[int], seeds: int, T: int = 8, random_state: int = 0) -> Plain:
+        """`errors` (W, S), ‖K̂ - K‖/‖K‖ over all pairs of steps (t, s), sequences and outputs; and by width and lag, of
+        the `tap_samples` entries of L_j over all networks in units of √(ν_C ν_F ν_W^j), (W, T):
+
+        `tap_p_values` of the Kolmogorov-Smirnov test that they are standard normal, `tap_variances` (mean squares), and
+        `tap_kurtosis` (excess, zero for Gaussian numbers).
+        """
+        rng = np.random.default_rng(random_state)
+        n_x, n_y, nu_w = 3, 2, 0.5
+        X = rng.standard_normal((3, T, n_x))
+        variances = {"nu_w": nu_w, "nu_f": 1.0, "nu_c": 1.0}
+        limit = sequence_kernel(X, outputs=n_y, **variances)
+        expected = nu_w ** np.arange(T)
+        errors = np.empty((len(widths), seeds))
+        tests = np.empty((3, len(widths), T))
+        for w, width in enumerate(widths):
+            taps = np.empty((T, seeds, n_y * n_x))
+            for s in range(seeds):
+                rnn = LinearRNN.random(width, n_x, n_y, seed=rng, **variances)
+                errors[w, s] = np.linalg.norm(rnn.ntk(X) - limit) / np.linalg.norm(limit)
+                taps[:, s] = rnn.impulse_response(T).reshape(T, -1)
+            for j in range(T):
+                sample = taps[j].ravel() / np.sqrt(expected[j])
+                tests[:, w, j] = stats.kstest(sample, "norm").pvalue, np.mean(sample**2), stats.kurtosis(sample)
+        law = dict(zip(("tap_p_values", "tap_variances", "tap_kurtosis"), tests, strict=True))
+        return {"widths": widths, "errors": errors, "nu_w": nu_w, **law, "tap_samples": seeds * n_x * n_y}
+
+    def judge(self, results: Results) -> Iterator[Finding]:
+        """The rate of the kernel, and the law of the taps at the largest width."""
+        from ...finite.comparison import fit_slope
+
+        found = results["networks"]
+        slope = fit_slope(found.widths, found.errors)
+        holds = abs(slope.value + 0.5) < 0.05 + 3 * slope.error
+        yield Finding("kernel", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}")
+        least, lags = found.tap_p_values[-1].min(), found.tap_p_values.shape[1]
+        ours = f"n = {found.widths[-1]}: least p of {lags} Kolmogorov-Smirnov tests {least:.3f}"
+        yield Finding("taps", bool(least * lags > 0.05), ours)
+
+    def figures(self, results: Results) -> dict[str, Any]:
+        """Error against width."""
+        from ...finite.comparison import fit_slope
+
+        found = results["networks"]
+        ax = axes_or_new()
+        slope, log = fit_slope(found.widths, found.errors), np.log(found.errors)
+        low, high = np.exp(np.quantile(log, (0.16, 0.84), axis=1))
+        ax.fill_between(found.widths, low, high, color=COLOURS[0], alpha=0.2)
+        label = f"networks, slope {slope.value:.2f} ± {slope.error:.2f}"
+        ax.loglog(found.widths, np.exp(log.mean(axis=1)), "o-", color=COLOURS[0], label=label)
+        title = "tangent kernel of linear RNNs, all steps and outputs"
+        return {"theorem-3.3": finished(ax, "width n", "‖K̂ - K‖ / ‖K‖", title)}

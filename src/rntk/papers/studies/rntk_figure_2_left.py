@@ -1,0 +1,68 @@
+"""RNTK paper, Figure 2, left: a network of width 1000 beside its limit, for two sequences of unequal length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...kernels import RNTK
+from ...plot import COLOURS, axes_or_new
+from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
+
+
+class RntkFigure2Left(Study):
+    """Θ(x, x') for x = {1, -1, 1} and x' = {cos α, sin α}: the kernel, and the tangent kernels of some networks."""
+
+    name = "rntk-figure-2-left"
+    title = "A wide network beside its kernel, over an angle"
+    source = "The Recurrent Neural Tangent Kernel, Figure 2, left"
+    extras = ("finite",)
+    minutes = (0.2, 0.2)
+    quick = (Unit("networks", {"width": 500, "angles": 24, "seeds": 3}, weight=5),)
+    full = (Unit("networks", {"width": 1000, "angles": 64, "seeds": 10}, weight=5),)
+    claims = (
+        Claim(
+            "limit",
+            "for two sequences of unequal length the tangent kernel of a network of width 1000 lies on the RNTK",
+            "no network off by a quarter of the largest value, nor their mean by a tenth",
+            "curves coincide",
+        ),
+    )
+
+    def compute(self, data: Path | None, *, width: int, angles: int, seeds: int) -> Plain:
+        """`angles` (A,), `limit` (A,), and `networks` (S, A), one row per network."""
+        from ... import finite
+
+        kernel = RNTK()
+        alpha = np.linspace(0.0, 2 * np.pi, angles)
+        x = np.array([1.0, -1.0, 1.0])
+        others = [np.array([np.cos(a), np.sin(a)]) for a in alpha]
+        net = finite.network(kernel, width)
+        networks = [
+            finite.empirical_ntk(net, net.init(seed, [x], dtype="float64"), [x], others)[0] for seed in range(seeds)
+        ]
+        limit = kernel([x], others)[0]
+        return {"kernel": repr(kernel), "width": width, "angles": alpha, "limit": limit, "networks": np.stack(networks)}
+
+    def judge(self, results: Results) -> Iterator[Finding]:
+        """Distances from the limit as shares of its largest value: of any network, and of their mean."""
+        found = results["networks"]
+        largest = np.abs(found.limit).max()
+        one = float(np.abs(found.networks - found.limit).max() / largest)
+        mean = float(np.abs(found.networks.mean(axis=0) - found.limit).max() / largest)
+        share = f"{one:.1%} of the largest value for one of {len(found.networks)} networks"
+        ours = f"width {found.width}: off by up to {share}, {mean:.1%} for their mean"
+        yield Finding("limit", one < 0.25 and mean < 0.1, ours)
+
+    def figures(self, results: Results) -> dict[str, Any]:
+        """The kernel as a line, one network as points."""
+        found = results["networks"]
+        ax = axes_or_new()
+        ax.plot(found.angles, found.limit, color=COLOURS[0], label="kernel, n = ∞")
+        label = f"one network, n = {found.width}"
+        ax.plot(found.angles, found.networks[0], "o", markersize=3, color=COLOURS[1], label=label)
+        return {"figure-2-left": finished(ax, "angle α", "Θ(x, x')", "x = {1, -1, 1}, x' = {cos α, sin α}")}

@@ -1,0 +1,478 @@
+"""Kernel ridge regression with every kernel of the paper's grids at once, for few and short sequences.
+
+What makes a thousand repetitions of Figure 4 affordable: the kernels of a grid run side by side, as lanes of compiled
+loops, and one tridiagonal form of each Gram matrix, computed in the same lanes, serves all ridges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from ...activations import relu
+from ...activations.compiled import compile_function, inlined, wide_vectors
+from ...activations.signatures import FARTHEST, forward_signature
+from ...sequences import SequenceBatch
+from ..protocol import RIDGES, Candidate, Split, paper_grid
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: Kernels that run side by side: enough to make loops over them long, few enough for their matrices to stay in cache.
+LANES = 64
+#: The least ridge, as a share of the trace: well above rounding, and well below what a ridge of the grid would be.
+LEAST_RIDGE = 1e-11
+HALF_ROOT = 0.5**0.5
+#: Far below any squared entry that matters, and far above what has no inverse.
+TINY = 1e-280
+
+
+@cache
+def candidates(family: str) -> list[Candidate]:
+    return paper_grid(family)
+
+
+def cross_validate(family: str, batch: SequenceBatch, X: Array, y: Array, folds: list[Split]) -> Array:
+    """(kernels, ridges): mean squared error of kernel ridge regression on each fold, averaged over folds.
+
+    Parameters
+    ----------
+    batch, X : the same windows, as they are (for "rntk") and padded (for the others). y : (n,).
+    """
+    losses = np.empty((len(candidates(family)), len(RIDGES)))
+    for kernels, K in grams(family, batch, X):
+        losses[kernels] = ridge_losses(K, y, folds, RIDGES)[: len(kernels)]
+    return losses
+
+
+def grams(family: str, batch: SequenceBatch, X: Array) -> Iterator[tuple[Index, Array]]:
+    """Gram matrices of the paper's grid, block by block: which kernels, and (n, n, lanes) with one of them per lane.
+
+    Lanes fill whole vectors; those past the last kernel repeat it.
+    """
+    points = np.array([tuple(each.settings.values()) for each in candidates(family)], dtype=np.float64).T
+    count = points.shape[1]
+    if family == "rntk":
+        for first in range(0, count, LANES):
+            kernels = np.arange(first, min(first + LANES, count))
+            yield kernels, recurrent_grams(batch, *points[:, _filled(kernels)])
+    elif family == "ntk":
+        depths = int(points[0].max())
+        kernels = np.arange(count // depths)  # the grid goes depth by depth, with the same deviations in each
+        sigma_w, sigma_b = points[1:, _filled(kernels)]
+        for depth, K in enumerate(feedforward_grams(X, sigma_w, sigma_b, depths)):
+            yield kernels + depth * len(kernels), K
+    else:
+        kernels = np.arange(count)
+        values = points[:, _filled(kernels)]
+        if family == "rbf":
+            yield kernels, np.exp(-np.square(X[:, None] - X[None]).sum(axis=2)[:, :, None] * values[0])
+        else:
+            yield kernels, ((X @ X.T)[:, :, None] + values[1]) ** values[0]
+
+
+def _filled(kernels: Index) -> Index:
+    return np.concatenate([kernels, np.repeat(kernels[-1:], -len(kernels) % 8)])
+
+
+def recurrent_grams(batch: SequenceBatch, sigma_w: Array, sigma_b: Array, sigma_h: Array) -> Array:
+    """(n, n, lanes): `RNTK(sigma_w=…, sigma_b=…, sigma_h=…)(batch)` of one channel for every lane."""
+    order = np.argsort(-batch.lengths, kind="stable")
+    turned = batch.take(order)
+    n, lanes = len(batch), len(sigma_w)
+    gamma, over = np.empty((2, len(batch.values), lanes))
+    psi, w, Q = np.empty((3, n, lanes))
+    out = np.empty((n, n, lanes))
+    compiled_recurrent()(
+        *_activation(lanes),
+        np.array(turned.values[:, 0], dtype=np.float64),
+        turned.offsets.copy(),
+        order,
+        *(np.array(sigma, dtype=np.float64) for sigma in (sigma_w, sigma_b, sigma_h)),
+        *(gamma, over, psi, w, Q, out),
+    )
+    return out
+
+
+def feedforward_grams(X: Array, sigma_w: Array, sigma_b: Array, depths: int) -> Array:
+    """(depths, n, n, lanes): `NTK(depth=…, sigma_w=…, sigma_b=…)(X)` for every depth from 1 on and every lane."""
+    n, lanes = len(X), len(sigma_w)
+    square = np.square(X[:, None] - X[None]).mean(axis=2)
+    gamma, over, psi = np.empty((3, depths, n, lanes))
+    w, Q = np.empty((2, n, lanes))
+    out = np.empty((depths, n, n, lanes))
+    compiled_feedforward()(
+        *_activation(lanes),
+        square,
+        np.square(X).mean(axis=1),
+        *(np.array(sigma, dtype=np.float64) for sigma in (sigma_w, sigma_b)),
+        *(gamma, over, psi, w, Q, out),
+    )
+    return out
+
+
+def ridge_losses(K: Array, y: Array, folds: list[Split], ridges: Sequence[float]) -> Array:
+    """(lanes, ridges): mean squared error of each fold, averaged over folds, for Gram matrices (n, n, lanes)."""
+    n, _, lanes = K.shape
+    loss = np.zeros((len(ridges), lanes))
+    most = max(len(test) for _, test in folds)
+    work = np.empty((n, n, lanes)), np.empty((1 + most, n, lanes)), np.empty((8, n, lanes))
+    compiled = compiled_fold()
+    for train, test in folds:
+        share = 1.0 / (len(test) * len(folds))
+        compiled(K, y, train, test, np.array(ridges, dtype=np.float64), share, *work, loss)
+    return loss.T
+
+
+_double = np.dtype(np.float64)
+_vector, _table, _cube, _cubes = (types.Array(types.float64, k, "C") for k in (1, 2, 3, 4))
+_index = types.Array(types.int64, 1, "C")
+
+
+def _activation(lanes: int) -> tuple[Any, Array, Array]:
+    """How a block of pairs passes through ReLU, which keeps no marks."""
+    return relu.lanes(_double).forward, relu.parameters, np.empty((0, lanes))
+
+
+@cache
+def compiled_recurrent() -> Any:
+    forward = types.FunctionType(forward_signature(_double))
+    one = (forward, _vector, _table, _vector, _index, _index, *(_vector,) * 3)
+    return compile_function(_recurrent, types.void(*one, *(_table,) * 5, _cube))
+
+
+@cache
+def compiled_feedforward() -> Any:
+    forward = types.FunctionType(forward_signature(_double))
+    one = (forward, _vector, _table, _table, *(_vector,) * 3)
+    return compile_function(_feedforward, types.void(*one, *(_cube,) * 3, _table, _table, _cubes))
+
+
+@cache
+def compiled_fold() -> Any:
+    one = (_cube, _vector, _index, _index, _vector, types.float64)
+    return compile_function(_fold, types.void(*one, *(_cube,) * 3, _table))
+
+
+def _recurrent(
+    forward: Any, parameters: Any, none: Any, x: Any, offsets: Any, order: Any, sigma_w: Any, sigma_b: Any,
+    sigma_h: Any, gamma: Any, over: Any, psi: Any, w: Any, Q: Any, out: Any,
+) -> None:  # fmt: skip
+    """theory.md, (20) to (23) and (26), for σ_u = 1 and one channel; windows come longest first.
+
+    gamma, over : (S, lanes), γ and 1/√q. psi : (n, lanes), ψ of the step before, in the end of the last one.
+    """
+    wide_vectors()
+    n, lanes = offsets.size - 1, sigma_w.size
+    for i in range(n):
+        p = psi[i]
+        for k in range(lanes):
+            p[k] = sigma_h[k]
+        for t in range(offsets[i], offsets[i + 1]):
+            _walk(x[t] * x[t], sigma_w, sigma_b, p, gamma[t], over[t], p)
+    for i in range(n):
+        # All windows before are at least as long: aligned at the last step, window i is compared from its first on.
+        _begin(w, Q, i)
+        for a in range(offsets[i], offsets[i + 1]):
+            back = offsets[i + 1] - a
+            ga, ra, xa = gamma[a], over[a], x[a]
+            for j in range(i + 1):
+                b = offsets[j + 1] - back
+                gb, rb, xb, wj, qj = gamma[b], over[b], x[b], w[j], Q[j]
+                for k in range(lanes):
+                    dg = ga[k] - gb[k]
+                    dx = xa * ra[k] - xb * rb[k]
+                    db = sigma_b[k] * (ra[k] - rb[k])
+                    g = ga[k] * gb[k]
+                    u = g * wj[k] + 0.5 * (dg * dg + dx * dx + db * db)
+                    wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
+                    qj[k] = (1 - u) + g * qj[k]
+            forward(parameters, none, none, none, w, Q, i + 1, 0, lanes)
+        for j in range(i + 1):
+            _read_out(psi[i], psi[j], w[j], Q[j], out[order[i], order[j]], out[order[j], order[i]])
+
+
+def _feedforward(
+    forward: Any, parameters: Any, none: Any, distance: Any, square: Any, sigma_w: Any, sigma_b: Any,
+    gamma: Any, over: Any, psi: Any, w: Any, Q: Any, out: Any,
+) -> None:  # fmt: skip
+    """The same for vectors: what a layer gets from the one below is what a step gets from the one before.
+
+    distance : (n, n), |x - x'|²/m. square : (n,), |x|²/m. gamma, over, psi : (depths, n, lanes).
+    """
+    wide_vectors()
+    depths, n, lanes = gamma.shape
+    for i in range(n):
+        for layer in range(depths):
+            if layer == 0:
+                p = psi[0, i]
+                for k in range(lanes):
+                    p[k] = math.sqrt(square[i])
+            _walk(0.0, sigma_w, sigma_b, psi[max(layer - 1, 0), i], gamma[layer, i], over[layer, i], psi[layer, i])
+    for i in range(n):
+        _begin(w, Q, i)
+        for layer in range(depths):
+            gi, ri = gamma[layer, i], over[layer, i]
+            for j in range(i + 1):
+                gj, rj, wj, qj = gamma[layer, j], over[layer, j], w[j], Q[j]
+                if layer == 0:
+                    # |r x - r' x'|² by distances: with σ_w it is what (21) has for an input of m channels.
+                    size, other, apart = square[i], square[j], distance[i, j]
+                    for k in range(lanes):
+                        dr = ri[k] - rj[k]
+                        dx = ri[k] * rj[k] * apart + dr * (ri[k] * size - rj[k] * other)
+                        u = 0.5 * (sigma_w[k] * sigma_w[k] * dx + sigma_b[k] * sigma_b[k] * dr * dr)
+                        wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
+                        qj[k] = 1 - u
+                else:
+                    for k in range(lanes):
+                        dg = gi[k] - gj[k]
+                        db = sigma_b[k] * (ri[k] - rj[k])
+                        g = gi[k] * gj[k]
+                        u = g * wj[k] + 0.5 * (dg * dg + db * db)
+                        wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
+                        qj[k] = (1 - u) + g * qj[k]
+            forward(parameters, none, none, none, w, Q, i + 1, 0, lanes)
+            for j in range(i + 1):
+                _read_out(psi[layer, i], psi[layer, j], w[j], Q[j], out[layer, i, j], out[layer, j, i])
+
+
+@inlined
+def _walk(square: Any, sigma_w: Any, sigma_b: Any, before: Any, gamma: Any, over: Any, after: Any) -> None:
+    """γ, 1/√q and ψ of one step (or layer) from ψ of the one before; zero where there is no variance."""
+    wide_vectors()
+    lanes = sigma_w.size
+    for k in range(lanes):
+        state = sigma_w[k] * before[k]
+        gamma[k] = state
+        over[k] = math.sqrt(state * state + square + sigma_b[k] * sigma_b[k])
+    for k in range(lanes):
+        after[k] = HALF_ROOT * over[k]
+    for k in range(lanes):
+        inverse = 1 / over[k]
+        over[k] = inverse if over[k] > 0 else 0.0
+    for k in range(lanes):
+        gamma[k] *= over[k]
+
+
+@inlined
+def _begin(w: Any, Q: Any, i: int) -> None:
+    """Nothing before, and for the pair of i with itself the same state before."""
+    wide_vectors()
+    lanes = w.shape[1]
+    for j in range(i + 1):
+        wj, qj, start = w[j], Q[j], 1.0 if j < i else 0.0
+        for k in range(lanes):
+            wj[k] = start
+        for k in range(lanes):
+            qj[k] = 0.0
+
+
+@inlined
+def _read_out(left: Any, right: Any, w: Any, Q: Any, out: Any, mirrored: Any) -> None:
+    wide_vectors()
+    lanes = w.size
+    for k in range(lanes):
+        out[k] = left[k] * right[k] * ((1 - w[k]) + Q[k])
+    for k in range(lanes):
+        mirrored[k] = out[k]
+
+
+def _fold(
+    K: Any, y: Any, train: Any, test: Any, ridges: Any, share: float, A: Any, Z: Any, work: Any, loss: Any
+) -> None:
+    """Add `share` of the squared errors on `test` to `loss` (ridges, lanes).
+
+    K = H T Hᵀ with T tridiagonal and H a product of reflections serves every ridge: (T + λ) is solved in O(n). Rows of
+    `Z` are targets and test rows of K, reflected along.
+    """
+    n = train.size
+    d, e, v, p, s = work[0], work[1], work[2], work[3], work[4]
+    beta, dot, floor = work[5, 0], work[6, 0], work[7, 0]
+    _gather(K, y, train, test, A, Z, floor)
+    for c in range(n - 1):
+        _reflection(A, c, n, v, beta, d[c], e[c])
+        _product(A, v, p, c + 1, n)
+        _reflect(A, beta, dot, v, p, c + 1, n)
+        _reflect_rows(Z, test.size + 1, beta, dot, v, c + 1, n)
+    _copy(d[n - 1], A[n - 1, n - 1])
+    for r in range(ridges.size):
+        _solve(d, e, Z[0], ridges[r], floor, v, p, s, n)
+        _judge(Z, s, y, test, share, dot, loss[r], n)
+
+
+# Steps of `_fold`. Each is a function of its own, with inner loops that write one array: that is what LLVM vectorises.
+# Of symmetric matrices the lower half is there.
+
+
+@inlined
+def _copy(out: Any, source: Any) -> None:
+    for k in range(out.size):
+        out[k] = source[k]
+
+
+@inlined
+def _gather(K: Any, y: Any, train: Any, test: Any, A: Any, Z: Any, floor: Any) -> None:
+    """Cut the fold out of K; `floor` is the least ridge."""
+    wide_vectors()
+    n, lanes = train.size, K.shape[2]
+    for k in range(lanes):
+        floor[k] = 0.0
+    for a in range(n):
+        for b in range(a + 1):
+            _copy(A[a, b], K[train[a], train[b]])
+        target, wanted = Z[0, a], y[train[a]]
+        for k in range(lanes):
+            target[k] = wanted
+        for t in range(test.size):
+            _copy(Z[1 + t, a], K[test[t], train[a]])
+        own = A[a, a]
+        for k in range(lanes):
+            floor[k] += LEAST_RIDGE * own[k]
+
+
+@inlined
+def _reflection(A: Any, c: int, n: int, v: Any, beta: Any, d: Any, e: Any) -> None:
+    """The reflection 1 - β v vᵀ that leaves e of what column c has below its diagonal d."""
+    wide_vectors()
+    lanes = beta.size
+    total = beta
+    for k in range(lanes):
+        total[k] = 0.0
+    for a in range(c + 1, n):
+        va, column = v[a], A[a, c]
+        for k in range(lanes):
+            va[k] = column[k]
+        for k in range(lanes):
+            total[k] += column[k] * column[k]
+    x, diagonal = v[c + 1], A[c, c]
+    for k in range(lanes):
+        d[k] = diagonal[k]
+    for k in range(lanes):
+        root = math.sqrt(total[k])
+        e[k] = -root if x[k] >= 0 else root
+    for k in range(lanes):
+        both = total[k] + abs(x[k] * e[k])
+        inverse = 1 / both
+        beta[k] = inverse if both > TINY else 0.0  # a column of next to nothing needs no reflection
+    for k in range(lanes):
+        x[k] -= e[k]
+
+
+@inlined
+def _product(A: Any, v: Any, p: Any, first: int, n: int) -> None:
+    """p = A v. Two at a time: the running sum is loaded and stored once for both."""
+    wide_vectors()
+    lanes = v.shape[1]
+    for a in range(first, n):
+        pa = p[a]
+        for k in range(lanes):
+            pa[k] = 0.0
+        twos = first + (n - first) // 2 * 2
+        for b in range(first, twos, 2):
+            one, other = A[max(a, b), min(a, b)], A[max(a, b + 1), min(a, b + 1)]
+            v1, v2 = v[b], v[b + 1]
+            for k in range(lanes):
+                pa[k] += one[k] * v1[k] + other[k] * v2[k]
+        for b in range(twos, n):
+            one, v1 = A[max(a, b), min(a, b)], v[b]
+            for k in range(lanes):
+                pa[k] += one[k] * v1[k]
+
+
+@inlined
+def _reflect(A: Any, beta: Any, dot: Any, v: Any, p: Any, first: int, n: int) -> None:
+    """(1 - β v vᵀ) A (1 - β v vᵀ) = A - v sᵀ - s vᵀ with s = β p - ½ β² (vᵀ p) v and p = A v, which s replaces."""
+    wide_vectors()
+    lanes = beta.size
+    for k in range(lanes):
+        dot[k] = 0.0
+    for a in range(first, n):
+        pa, va = p[a], v[a]
+        for k in range(lanes):
+            dot[k] += pa[k] * va[k]
+    for a in range(first, n):
+        pa, va = p[a], v[a]
+        for k in range(lanes):
+            pa[k] = beta[k] * (pa[k] - 0.5 * beta[k] * dot[k] * va[k])
+    for a in range(first, n):
+        pa, va = p[a], v[a]
+        for b in range(first, a + 1):
+            Aab, pb, vb = A[a, b], p[b], v[b]
+            for k in range(lanes):
+                Aab[k] -= va[k] * pb[k] + pa[k] * vb[k]
+
+
+@inlined
+def _reflect_rows(Z: Any, rows: int, beta: Any, dot: Any, v: Any, first: int, n: int) -> None:
+    """Z (1 - β v vᵀ)."""
+    wide_vectors()
+    lanes = beta.size
+    for z in range(rows):
+        for k in range(lanes):
+            dot[k] = 0.0
+        for a in range(first, n):
+            za, va = Z[z, a], v[a]
+            for k in range(lanes):
+                dot[k] += za[k] * va[k]
+        for k in range(lanes):
+            dot[k] *= beta[k]
+        for a in range(first, n):
+            za, va = Z[z, a], v[a]
+            for k in range(lanes):
+                za[k] -= dot[k] * va[k]
+
+
+@inlined
+def _solve(d: Any, e: Any, z: Any, ridge: float, floor: Any, low: Any, inverse: Any, s: Any, n: int) -> None:
+    """(T + λ) s = z by T + λ = L D Lᵀ: `low` holds L below its diagonal, `inverse` 1/D."""
+    wide_vectors()
+    lanes = floor.size
+    first, da, sa, za = inverse[0], d[0], s[0], z[0]
+    for k in range(lanes):
+        first[k] = 1 / (da[k] + max(ridge, floor[k]))
+    for k in range(lanes):
+        sa[k] = za[k]
+    for a in range(1, n):
+        da, eb, la, ia, ib, sa, sb, za = d[a], e[a - 1], low[a], inverse[a], inverse[a - 1], s[a], s[a - 1], z[a]
+        for k in range(lanes):
+            la[k] = eb[k] * ib[k]
+        for k in range(lanes):
+            ia[k] = 1 / (da[k] + max(ridge, floor[k]) - la[k] * eb[k])
+        for k in range(lanes):
+            sa[k] = za[k] - la[k] * sb[k]
+    sa, ia = s[n - 1], inverse[n - 1]
+    for k in range(lanes):
+        sa[k] *= ia[k]
+    for a in range(n - 2, -1, -1):
+        ia, sa, la, sb = inverse[a], s[a], low[a + 1], s[a + 1]
+        for k in range(lanes):
+            sa[k] = sa[k] * ia[k] - la[k] * sb[k]
+
+
+@inlined
+def _judge(Z: Any, s: Any, y: Any, test: Any, share: float, dot: Any, loss: Any, n: int) -> None:
+    """Squared errors of the predictions Z[1:] s."""
+    wide_vectors()
+    lanes = dot.size
+    for t in range(test.size):
+        wanted = y[test[t]]
+        for k in range(lanes):
+            dot[k] = wanted
+        twos = n // 2 * 2
+        for a in range(0, twos, 2):
+            z1, z2, s1, s2 = Z[1 + t, a], Z[1 + t, a + 1], s[a], s[a + 1]
+            for k in range(lanes):
+                dot[k] -= z1[k] * s1[k] + z2[k] * s2[k]
+        for a in range(twos, n):
+            z1, s1 = Z[1 + t, a], s[a]
+            for k in range(lanes):
+                dot[k] -= z1[k] * s1[k]
+        for k in range(lanes):
+            loss[k] += share * dot[k] * dot[k]

@@ -1,0 +1,87 @@
+"""RNTK paper, Theorem 2: the wider the network, the less its weights and its kernel move during training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...kernels import RNTK
+from ...plot import COLOURS, axes_or_new
+from ...theory.dynamics import Dynamics
+from ..data.made import small_task
+from ..study import Claim, Finding, Plain, Results, Study, Unit
+from .drawing import finished
+
+CRITERION = "at most -0.44, give or take three standard errors"
+
+
+class RntkTheorem2Drift(Study):
+    """Networks of each width trained on a small ragged data set, all with the same learning rate and steps."""
+
+    name = "rntk-theorem-2-drift"
+    title = "The wider the network, the less weights and kernel move in training"
+    source = "The Recurrent Neural Tangent Kernel, Theorem 2"
+    extras = ("finite",)
+    minutes = (0.5, 2)
+    quick = (Unit("training", {"widths": [64, 128, 256, 512], "seeds": 3, "steps": 40}, weight=15.0),)
+    full = (Unit("training", {"widths": [64, 128, 256, 512, 1024, 2048], "seeds": 4, "steps": 100}, weight=60.0),)
+    claims = (
+        Claim("parameter", "weights move in training by O(1/√width)", CRITERION, "slope at most -1/2"),
+        Claim("kernel", "kernels move in training by O(1/√width)", CRITERION, "slope at most -1/2"),
+    )
+
+    def compute(self, data: Path | None, *, widths: list[int], seeds: int, steps: int) -> Plain:
+        """By width and seed: how far weights and kernel were from the start at most, and final over initial loss.
+
+        `parameter_drift` is ‖θ_s - θ_0‖/√n, `kernel_drift` ‖Θ̂_s - Θ̂_0‖ (Frobenius). The learning rate is half of the
+        largest stable one of the infinite network. Targets are y + f_0(X), the outputs before training added, so that
+        every network has the same way to go: what differs is the width.
+        """
+        from ... import finite
+
+        kernel = RNTK()
+        X, y = small_task()
+        rate = Dynamics(kernel, X, y).largest_learning_rate / 2
+        marks = sorted({0, *np.unique(np.geomspace(1, steps, 8).astype(int)).tolist()})
+        drifts = np.empty((3, len(widths), seeds))
+        for i, width in enumerate(widths):
+            net = finite.network(kernel, width)
+            for seed in range(seeds):
+                start = net.init(seed, X)
+                target = y + np.asarray(net(start, X), dtype=np.float64)[:, 0]
+                run = finite.train(
+                    net, start, X, target, rate, steps, record_at=marks, kernel_drift=True, progress=False
+                )
+                assert run.kernel_drift is not None
+                drifts[:, i, seed] = run.parameter_drift.max(), run.kernel_drift.max(), run.loss[-1] / run.loss[0]
+        found = dict(zip(("parameter_drift", "kernel_drift", "loss"), drifts, strict=True))
+        return {"kernel": repr(kernel), "widths": widths, "steps": steps, "learning_rate": rate, **found}
+
+    def judge(self, results: Results) -> Iterator[Finding]:
+        """The theorem bounds the drift: a steeper slope is within it."""
+        from ...finite.comparison import fit_slope
+
+        found = results["training"]
+        for key, drift in (("parameter", found.parameter_drift), ("kernel", found.kernel_drift)):
+            slope = fit_slope(found.widths, drift)
+            holds = slope.value < -0.44 + 3 * slope.error
+            yield Finding(key, holds, f"slope {slope.value:.3f} ± {slope.error:.3f}")
+
+    def figures(self, results: Results) -> dict[str, Any]:
+        """Both drifts against width."""
+        from ...finite.comparison import fit_slope
+
+        found = results["training"]
+        ax = axes_or_new()
+        for drift, name, colour, marker in (
+            (found.parameter_drift, "weights, ‖θ - θ₀‖/√n", COLOURS[0], "o"),
+            (found.kernel_drift, "kernel, ‖Θ̂ - Θ̂₀‖", COLOURS[1], "s"),
+        ):
+            slope = fit_slope(found.widths, drift)
+            label = f"{name}: slope {slope.value:.2f} ± {slope.error:.2f}"
+            ax.errorbar(found.widths, drift.mean(axis=1), drift.std(axis=1), color=colour, marker=marker, label=label)
+        figure = finished(ax, "width", "drift during training", found.kernel, xscale="log", yscale="log")
+        return {"theorem-2-drift": figure}
