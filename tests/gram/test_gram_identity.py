@@ -16,8 +16,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Exponentiation
 from rntk import NTK, RNTK
 from rntk.activations import HermiteActivation, leaky_relu, relu
 from rntk.gram import GramStoreError, cached, compute, identity
-from rntk.gram.identity import _describe
 from rntk.gram.work import Tiles
+from rntk.kernels.description import describe
 from rntk.sequences import as_batch
 
 pytest.importorskip("zarr", reason='stores need zarr: pip install "rntk[disk]"')
@@ -69,7 +69,7 @@ UNKNOWN = [
 @pytest.mark.filterwarnings("ignore::rntk.HermiteAccuracyWarning")
 @pytest.mark.parametrize("kernel", KNOWN, ids=range(len(KNOWN)))
 def test_kernels_of_parameters_are_known_by_them(tmp_path, kernel):
-    described = _describe(kernel)
+    described = describe(kernel)
     assert json.loads(json.dumps(described)) == described
     first = compute(kernel, X, out=tmp_path / "K.zarr", block=5).to_array()
     again = compute(kernel, X, out=tmp_path / "K.zarr")
@@ -80,7 +80,7 @@ def test_kernels_of_parameters_are_known_by_them(tmp_path, kernel):
 @pytest.mark.filterwarnings("ignore::rntk.HermiteAccuracyWarning")
 @pytest.mark.parametrize("kernel", UNKNOWN, ids=range(len(UNKNOWN)))
 def test_everything_else_is_kept_but_never_taken_for_a_later_call(tmp_path, kernel):
-    assert _describe(kernel) is None
+    assert describe(kernel) is None
     K = compute(kernel, X, out=tmp_path / "K.zarr", block=5)
     assert K.complete
     with pytest.raises(GramStoreError, match=r"another Gram matrix: kernel is unknown.*needs a key=.*overwrite=True"):

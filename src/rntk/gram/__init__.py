@@ -9,9 +9,9 @@ number of threads or workers, or on the order in which they finish.
 are kept), `matrix` (how it is used), `compute` and `cluster` (who computes).
 """
 
+from ..errors import ClusterError, DamagedTileError, GramStoreError, StoreFullError
 from .cluster import as_dask
 from .compute import cached, compute, stream
-from .errors import ClusterError, DamagedTileError, GramStoreError, StoreFullError
 from .matrix import GramMatrix
 from .matrix import open_matrix as open
 

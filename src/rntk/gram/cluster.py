@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ClusterError
 from ..runtime import parse_bytes, say_bytes
-from .errors import ClusterError
+from ..sequences import SequenceBatch
 from .layout import Tile
 from .store import TileStore, ZarrStore, need_extra
 from .work import Tiles, Work, make_work
@@ -73,7 +74,7 @@ def compute_on_workers(
 
 def refuse_device(work: Work) -> None:
     """Raise for sequences that can't be sent as they are."""
-    if work.device:
+    if not isinstance(work.X, SequenceBatch):
         raise TypeError(
             "sequences on a device can't be sent to workers; bring them to the CPU, or compute without Dask"
         )

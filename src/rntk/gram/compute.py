@@ -12,9 +12,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ..errors import GramStoreError, name_tiles
 from ..runtime import parse_bytes, progress_bar
 from .cluster import compute_on_workers, connected, tiles_to_share
-from .errors import GramStoreError, name_tiles
 from .identity import is_known
 from .layout import Tile
 from .matrix import GramMatrix

@@ -23,7 +23,7 @@ UNKNOWN = "unknown"
 
 
 def identify(
-    kernel: Any, kind: str, dtype: np.dtype[Any], X: SequenceBatch, Y: SequenceBatch | None, key: str | None
+    kernel: Any, dtype: np.dtype[Any], X: SequenceBatch, Y: SequenceBatch | None, key: str | None
 ) -> dict[str, Any]:
     """What tells a Gram matrix from others, as JSON has it.
 
@@ -37,7 +37,6 @@ def identify(
         "X": digest(X),
         "Y": None if Y is None else digest(Y),
         **(known or {"kernel": f"{UNKNOWN} {uuid.uuid4().hex}"}),
-        "kind": kind,
         "dtype": dtype.name,
         "revision": REVISION,
     }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DamagedTileError
+from ..errors import DamagedTileError
 from .layout import Tile
 from .store import TileStore, ZarrStore
 

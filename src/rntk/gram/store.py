@@ -22,8 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import DamagedTileError, GramStoreError, StoreFullError
 from ..runtime import progress_bar
-from .errors import DamagedTileError, GramStoreError, StoreFullError
 from .identity import differences, is_known
 from .layout import Layout, Tile
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import threading
 from collections import OrderedDict
@@ -14,18 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from ..engine.array.batch import ArrayBatch, read_arrays
-from ..engine.array.libraries import foreign_arrays, is_elsewhere, to_host
-from ..errors import KernelOverflowError, check_count
+from ..engine.sides import check_channels_agree
+from ..errors import KernelOverflowError, check_choice, check_count, check_dtype
 from ..kernels import pairwise
-from ..kernels.pairwise import Pairwise, leaves_of, settings_of, suited, with_settings
+from ..kernels.pairwise import Pairwise, settings_of, with_settings
 from ..runtime import count_threads, say_bytes
-from ..sequences import SequenceBatch, as_batch
 from .identity import identify
 from .layout import Layout, Tile
 
 Array = NDArray[Any]
-KINDS = ("ntk", "nngp")
 #: Sequences per side of a tile, at most and at least. A larger tile holds more memory and gains no speed.
 LARGEST_BLOCK, SMALLEST_BLOCK = 2048, 16
 #: Sequences per side that a tile keeps when it is made smaller only to give more workers something to do.
@@ -34,8 +30,6 @@ SHARED_BLOCK = 256
 TILE_STEPS = 1e9
 #: Tiles in memory at once: the one computed, what the engine needs beside it, and its copies on the way to the disk.
 HELD_TILES = 6
-#: Bytes that a prepared side takes per step, where `Pairwise` doesn't say.
-SIDE_BYTES = 128
 
 
 @dataclass
@@ -46,27 +40,21 @@ class Work:
     ----------
     kernel : object
         Of which the matrix is.
-    kind : {"ntk", "nngp"}
-        Which of a network's kernels.
-    X : SequenceBatch
-        Of sequences on a device, the shapes.
-    Y : SequenceBatch or None
+    X : SequenceBatch or ArrayBatch
+        The latter where sequences lie on a device.
+    Y : SequenceBatch, ArrayBatch or None
         None for a symmetric matrix.
     dtype : dtype
         Of the values as they are kept.
-    device : tuple of ArrayBatch
-        X and, if there is one, Y where they lie, if that is on a device.
     """
 
     kernel: Any
-    kind: str
-    X: SequenceBatch
-    Y: SequenceBatch | None
+    X: Any
+    Y: Any
     dtype: np.dtype[Any]
-    device: tuple[ArrayBatch, ...] = ()
 
     @property
-    def sides(self) -> tuple[SequenceBatch, ...]:
+    def sides(self) -> tuple[Any, ...]:
         """X and, if there is one, Y."""
         return (self.X,) if self.Y is None else (self.X, self.Y)
 
@@ -77,8 +65,8 @@ class Work:
 
     def identity(self, key: str | None) -> dict[str, Any]:
         """What tells this matrix from others; see `identify`."""
-        sides = [each.on_host() for each in self.device] or self.sides
-        return identify(self.kernel, self.kind, self.dtype, sides[0], None if self.Y is None else sides[1], key)
+        sides = [each.on_host() for each in self.sides]
+        return identify(self.kernel, self.dtype, sides[0], None if self.Y is None else sides[1], key)
 
     def alone(self) -> Work:
         """The same on one thread, for a worker that has others beside it; what all sequences decide is decided."""
@@ -89,17 +77,12 @@ class Work:
     @cached_property
     def pairwise(self) -> Pairwise:
         """The kernel as prepare, pairs, diagonal; planned for all sequences."""
-        asked = self.kernel if self.kind == "ntk" and not self.device else _Asked(self.kernel, self.kind)
-        found = pairwise.of(asked)
-        found.plan(*(self.device or self.sides))
+        found = pairwise.of(self.kernel)
+        found.plan(*self.sides)
         return found
 
     def part(self, which: int, places: slice) -> Any:
         """Consecutive sequences of X (0) or Y (1)."""
-        if self.device:
-            batch = self.device[-which]
-            ends = map(int, batch.shape.offsets[places.start : places.stop + 1])
-            return [batch.values[begin:end, :] for begin, end in itertools.pairwise(ends)]
         return self.sides[-which].take(np.arange(places.start, places.stop))
 
     def try_out(self) -> None:
@@ -152,8 +135,7 @@ class Work:
     def _steps_per_pair(self) -> float:
         """Work of a typical pair."""
         left, right = self.X.lengths, self.sides[-1].lengths
-        cost = getattr(self.pairwise, "cost", None)
-        return float(min(left.mean(), right.mean()) if cost is None else cost(left, right) / (len(left) * len(right)))
+        return self.pairwise.cost(left, right) / (len(left) * len(right))
 
     def working_bytes(self, block: int) -> int:
         """Memory while tiles of `block` sequences are computed and written, on the high side."""
@@ -165,20 +147,15 @@ class Work:
         # A kernel without a dtype of its own computes in double precision, whatever is kept.
         return HELD_TILES * block * block * (self.dtype.itemsize if settings_of(self.kernel, "dtype") else 8)
 
-    def side_bytes(self, side: Any, steps: int) -> float:
-        """Memory of a prepared side."""
-        measure = getattr(self.pairwise, "nbytes", None)
-        return SIDE_BYTES * steps if measure is None else float(measure(side))
-
     @cached_property
     def _bytes_per_step(self) -> float:
         """Memory of a prepared side, measured on the first few sequences."""
         few = slice(0, min(len(self.X), 4))
         steps = int(self.X.offsets[few.stop])
-        return self.side_bytes(self.pairwise.prepare(self.part(0, few)), steps) / steps
+        return self.pairwise.nbytes(self.pairwise.prepare(self.part(0, few))) / steps
 
 
-def _most_steps(batch: SequenceBatch, block: int) -> int:
+def _most_steps(batch: Any, block: int) -> int:
     """Steps of the `block` consecutive sequences that have most."""
     block = min(block, len(batch))
     return int((batch.offsets[block:] - batch.offsets[:-block]).max())
@@ -204,7 +181,7 @@ class Tiles:
         self._forget()
 
     def _forget(self) -> None:
-        self._sides: OrderedDict[tuple[int, int], tuple[Any, float]] = OrderedDict()
+        self._sides: OrderedDict[tuple[int, int], tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -241,9 +218,7 @@ class Tiles:
                     side = self.work.pairwise.prepare(self.work.part(which, places))
                 except KernelOverflowError as error:
                     raise self._renamed(error, k, "" if self.layout.symmetric else "XY"[which]) from None
-                offsets = self.work.sides[-which].offsets
-                size = self.work.side_bytes(side, int(offsets[places.stop] - offsets[places.start]))
-                self._sides[which, k] = side, size
+                self._sides[which, k] = side, self.work.pairwise.nbytes(side)
                 while len(self._sides) > 2 and sum(size for _, size in self._sides.values()) > self._room:
                     self._sides.popitem(last=False)
             self._sides.move_to_end((which, k))
@@ -267,69 +242,33 @@ class Tiles:
         return kept
 
 
-class _Asked(Kernel):  # type: ignore[misc]
-    """A network's kernel of this kind, its values in host memory wherever its arguments lie."""
-
-    #: Parts of arrays on a device are what the kernel takes.
-    compares_vectors = False
-
-    def __init__(self, kernel: Any, kind: str) -> None:
-        self.kernel, self.kind = kernel, kind
-
-    def __call__(self, X: Any, Y: Any = None) -> Any:
-        values = (self.kernel if self.kind == "ntk" else self.kernel.nngp)(X, Y)
-        return to_host(values) if foreign_arrays(values) else values
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return dict(self.kernel.get_params(deep))
-
-    def diag(self, X: Any) -> Any:
-        raise NotImplementedError
-
-    def is_stationary(self) -> bool:
-        return False
-
-
 def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | None = None) -> Work:
     """Check what `rntk.gram.compute` was given. The caller's kernel stays as it is."""
     if isinstance(kernel, type):
         raise TypeError(f"kernel must be a kernel, such as {kernel.__name__}(), not the class {kernel.__name__}")
     if not callable(kernel):
         raise TypeError(f"kernel must be a kernel or a function of two batches of sequences, not {kernel!r}")
-    if kind not in KINDS:
-        raise ValueError(f'kind must be "ntk" or "nngp", not {kind!r}')
-    if kind == "nngp" and not callable(getattr(kernel, "nngp", None)):
+    check_choice("kind", kind, ("ntk", "nngp"))
+    if kind == "nngp" and not settings_of(kernel, "kind"):
         raise ValueError(f'kind="nngp" is for kernels of networks; {_name(kernel)} has no nngp kernel')
-    if "sequence" in settings_of(kernel, "readout"):
+    if pairwise.of(kernel).per_step:
         raise ValueError(
             'readout="sequence" has one row per step of every sequence, and tiles have one per sequence; take readout '
             '"last" or "mean", or call the kernel itself'
         )
     if dtype is None:
         dtype = np.result_type(*(settings_of(kernel, "dtype") or ["float64"]))
-    try:
-        kept: np.dtype[Any] = np.dtype(dtype)
-    except TypeError:
-        kept = np.dtype(object)
-    if kept not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype must be float32 or float64, not {dtype!r}")
-    kernel = with_settings(kernel, dtype=kept.name, progress=False)
+    kept = check_dtype(dtype)
+    kernel = with_settings(kernel, dtype=kept.name, progress=False, **({"kind": kind} if kind == "nngp" else {}))
     if n_jobs is not None:
         count_threads(n_jobs)
         if not settings_of(kernel, "n_jobs"):
             raise ValueError(f"n_jobs={n_jobs} has no effect: {_name(kernel)} has no threads of its own")
         kernel = with_settings(kernel, n_jobs=n_jobs)
-    if any(map(is_elsewhere, [*foreign_arrays(X), *foreign_arrays(Y)])):
-        if not all(hasattr(each, "compares_vectors") for each in leaves_of(kernel)):
-            raise TypeError(f"sequences on a device are for kernels of networks, not for {_name(kernel)}")
-        device = tuple(read_arrays(lambda data, name: as_batch(data, name=name), X, Y))
-        return Work(kernel, kind, device[0].shape, device[1].shape if Y is not None else None, kept, device)
-    work = Work(kernel, kind, as_batch(X, name="X"), None if Y is None else as_batch(Y, name="Y"), kept)
-    for side in work.sides:
-        suited(kernel, side)  # refuses what the kernel can't read
-    if work.X.n_channels != work.sides[-1].n_channels:
-        raise ValueError(f"X has {work.X.n_channels} channels and Y has {work.sides[-1].n_channels}; they must agree")
-    return work
+    reader = pairwise.of(kernel)
+    sides = [reader.read(each, name) for each, name in ((X, "X"), (Y, "Y")) if each is not None]
+    check_channels_agree(sides, ["X", "Y"][: len(sides)])
+    return Work(kernel, sides[0], sides[1] if len(sides) > 1 else None, kept)
 
 
 def _name(kernel: Any) -> str:

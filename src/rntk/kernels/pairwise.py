@@ -16,7 +16,9 @@ from scipy import sparse
 from sklearn.gaussian_process.kernels import Exponentiation, Kernel, KernelOperator, Product, Sum
 
 from ..engine import Engine, choose_engine
+from ..engine.array.libraries import to_host
 from ..errors import SequenceError
+from ..network import as_readout
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel
 
@@ -42,10 +44,14 @@ class Pairwise(ABC):
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
-        self.dtype = np.dtype(
-            np.float32 if "float32" in map(str, map(np.dtype, settings_of(kernel, "dtype"))) else float
-        )
-        self.per_step = "sequence" in settings_of(kernel, "readout")
+        self.dtype = np.result_type(*(settings_of(kernel, "dtype") or ["float64"]))
+        self.per_step = any(each.per_step for each in map(as_readout, settings_of(kernel, "readout")))
+
+    def read(self, X: Any, name: str = "X") -> Any:
+        """Data of a user as a batch; sequences on a device stay there if the kernel takes them."""
+        batch = as_batch(X, name=name)
+        suited(self.kernel, batch)  # refuses what the kernel can't read
+        return batch
 
     def plan(self, *batches: SequenceBatch) -> None:  # noqa: B027
         """Learn what must be the same for all sequences that will be compared, such as the terms of an expansion."""
@@ -61,6 +67,14 @@ class Pairwise(ABC):
     @abstractmethod
     def diagonal(self, a: Any) -> Array:
         """The diagonal of `pairs(a)`."""
+
+    def cost(self, left: Any, right: Any) -> float:
+        """Work for all pairs of sequences of these lengths, in steps of a recursion."""
+        return float(len(left) * len(right) * min(left.mean(), right.mean()))
+
+    def nbytes(self, a: Any) -> int:
+        """Memory that something prepared takes, about."""
+        return 0
 
     def gram(self, X: SequenceBatch, Y: SequenceBatch | None = None) -> Array:
         """Gram matrix of batches, where nobody keeps what was prepared."""
@@ -87,8 +101,17 @@ class _Network(Pairwise):
         self._engine: Engine | None = None
 
     def read(self, X: Any, name: str = "X") -> Any:
-        self._engine, (batch,) = self.kernel.read(X)
-        return batch
+        network = self._plan.network
+        self._engine = choose_engine(self.kernel.engine, network, X)[0]
+        if self._engine.name == "array":
+            return self._engine.read(self.kernel.read_batch, (name, X))[0]
+        return super().read(X, name)
+
+    def cost(self, left: Any, right: Any) -> float:
+        return self._plan.network.cost(left, right)
+
+    def nbytes(self, a: Any) -> int:
+        return int(a.nbytes)
 
     def plan(self, *batches: Any) -> None:
         self._needs = self.engine.needs(self._plan, *map(self._suited, batches))
@@ -105,11 +128,11 @@ class _Network(Pairwise):
     def prepare(self, batch: Any) -> Any:
         return self.engine.prepare(self._plan, self._suited(batch), self._needs)
 
-    def pairs(self, a: Any, b: Any = None) -> Any:
-        return getattr(self.engine.pairs(a, b), self._plan.network.kind)
+    def pairs(self, a: Any, b: Any = None) -> Array:
+        return to_host(getattr(self.engine.pairs(a, b), self._plan.network.kind))
 
-    def diagonal(self, a: Any) -> Any:
-        return self.engine.diagonal(self._plan, a.batch)
+    def diagonal(self, a: Any) -> Array:
+        return to_host(self.engine.diagonal(self._plan, a.batch))
 
 
 class _Plain(Pairwise):
@@ -147,6 +170,12 @@ class _Combined(Pairwise):
     def plan(self, *batches: SequenceBatch) -> None:
         for part in self.parts:
             part.plan(*batches)
+
+    def cost(self, left: Any, right: Any) -> float:
+        return sum(part.cost(left, right) for part in self.parts)
+
+    def nbytes(self, a: Any) -> int:
+        return sum(part.nbytes(x) for part, x in zip(self.parts, a, strict=True))
 
     def prepare(self, batch: SequenceBatch) -> Any:
         suited(self.kernel, batch)  # refuses what its parts can't read together

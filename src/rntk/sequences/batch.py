@@ -223,6 +223,10 @@ class SequenceBatch:
             f"{self.n_channels} channel{'s' if self.n_channels != 1 else ''}, {self.dtype})"
         )
 
+    def on_host(self) -> SequenceBatch:
+        """This batch: sequences on a device have to be copied, these don't."""
+        return self
+
     def take(self, indices: ArrayLike) -> SequenceBatch:
         """Return the batch of the sequences at `indices`, in that order.
 

@@ -6,9 +6,7 @@ in its words: it is shown zeros of the same shapes. What it says about values is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,22 +37,24 @@ class ArrayBatch:
     def __len__(self) -> int:
         return len(self.shape)
 
-    @cached_property
-    def lengths(self) -> list[int]:
-        return [int(length) for length in self.shape.lengths]
+    @property
+    def lengths(self) -> np.ndarray[Any, Any]:
+        return self.shape.lengths
 
     @property
     def n_channels(self) -> int:
         return self.shape.n_channels
 
-    def part(self, places: slice) -> Any:
-        """Consecutive sequences as kernels take them: one array where lengths are equal, else a list."""
-        begins = [int(offset) for offset in self.shape.offsets[places.start : places.stop + 1]]
-        lengths = {end - begin for begin, end in pairwise(begins)}
-        if len(lengths) > 1:
-            return [self.values[begin:end, :] for begin, end in pairwise(begins)]
-        shape = (places.stop - places.start, lengths.pop(), self.shape.n_channels)
-        return self.library.xp.reshape(self.values[begins[0] : begins[-1], :], shape)
+    @property
+    def offsets(self) -> np.ndarray[Any, Any]:
+        return self.shape.offsets
+
+    def take(self, places: Any) -> ArrayBatch:
+        """Consecutive sequences; nothing leaves the device."""
+        first, last = int(places[0]), int(places[-1]) + 1
+        assert last - first == len(places)
+        begin, end = (int(self.shape.offsets[at]) for at in (first, last))
+        return replace(self, values=self.values[begin:end, :], shape=self.shape.take(places))
 
     def on_host(self) -> SequenceBatch:
         """A copy in host memory."""

@@ -256,7 +256,7 @@ class Work:
         sequences = [i for panel in panels for i in panel.chosen]
         if sequences == sorted(sequences):
             return K
-        lengths = batch.lengths if self.network.readout.per_step else [1] * len(batch)
+        lengths = batch.lengths.tolist() if self.network.readout.per_step else [1] * len(batch)
         begins, at = {}, 0
         for i in sequences:
             begins[i] = at
@@ -357,7 +357,7 @@ def _raised(xp: Any, x: Any, exponent: Any) -> Any:
 
 def _cut(batch: ArrayBatch, pairs: int, tables: bool) -> list[list[int]]:
     """Panels of sequences, the longest first, so that two panels make a block of at most `pairs` pairs (of steps)."""
-    lengths = batch.lengths
+    lengths = batch.lengths.tolist()
     order = list(range(len(batch)))
     if min(lengths) < max(lengths):
         order.sort(key=lambda i: -lengths[i])

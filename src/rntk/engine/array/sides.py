@@ -119,7 +119,7 @@ def make_side(
     xp, fine = library.xp, library.dtype("float64" if library.double else "float32")
     x = batch.padded(chosen, fine, at_end=at_end, backwards=backwards)
     steps = int(x.shape[0])
-    lengths = [batch.lengths[i] for i in chosen]
+    lengths = [int(batch.lengths[i]) for i in chosen]
     first = [steps - length if at_end else 0 for length in lengths]
     walked = _walk(network, library, x, first)
     inside = _inside(library, lengths, first, steps)
