@@ -161,7 +161,7 @@ def _say(entry: Any) -> str:
         return f"a list of {_say(entry[0])}"
     kind, *names = entry if isinstance(entry, tuple) else (entry,)
     sizes = ", ".join("…" if name is ... else name for name in names)
-    return f"finite {kind.__name__} of sizes ({sizes})" if names else kind.__name__
+    return f"{'finite ' if kind is Array else ''}{kind.__name__}{f' of sizes ({sizes})' if names else ''}"
 
 
 def _check_indices(svc: Any) -> None:
