@@ -8,14 +8,15 @@ import ast
 import doctest
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import textwrap
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -300,61 +301,38 @@ def test_formulas_become_mathml(caplog):
     assert "wasn't understood" in caplog.text
 
 
-WRITTEN = """\
-    Title.
+# ---- Docstrings ------------------------------------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    a, b : of both. C : weight of errors, about which there is so much to say that one line is not enough and it
-        goes on below.
-    d : ndarray of shape (2,)
-        Its values.
-
-    Returns
-    -------
-    K : a matrix.
-
-    Raises
-    ------
-    ValueError : they disagree.
-"""
-EXPECTED = """\
-    Title.
-
-    Parameters
-    ----------
-    a
-        of both.
-    b
-        of both.
-    C
-        weight of errors, about which there is so much to say that one line is not enough and it
-        goes on below.
-    d
-        ndarray of shape (2,).
-        Its values.
-
-    Returns
-    -------
-    K :
-        a matrix.
-
-    Raises
-    ------
-    ValueError
-        they disagree.
-
-"""
+#: "name : type" or "name", several names at most; what it is stands below.
+HEADING = re.compile(r"\*{0,2}[\w.]+(, \*{0,2}[\w.]+)*( : \S.*)?")
 
 
-def test_docstrings_reach_the_parser_item_by_item():
-    pytest.importorskip("griffe", reason="needs mkdocstrings, of the extra docs")
-    readable = tool("docs_docstrings").readable
-    written = textwrap.dedent(WRITTEN)
-    expected = textwrap.dedent(EXPECTED)
-    assert readable(written) == expected
-    assert readable(expected) == expected
-    assert readable("=== ===\n`a` one\n=== ===") == "\n|   |   |\n|---|---|\n| `a` | one |"
+def sections(docstring: str) -> Iterator[tuple[str, list[str]]]:
+    """Titles and lines of the sections that list something."""
+    parts = re.split(r"^([A-Z][a-z]+)\n-{3,}\n", inspect.cleandoc(docstring), flags=re.MULTILINE)
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        if title in ("Parameters", "Attributes", "Raises"):
+            yield title, body.split("\n")
+
+
+def documented_objects() -> Iterator[tuple[str, str]]:
+    for path in sorted((SOURCE / "rntk").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                yield f"{path.relative_to(SOURCE)}:{node.name}", ast.get_docstring(node) or ""
+
+
+def test_docstrings_are_numpydoc():
+    """A name, perhaps its type, and what it is below: then parsers need no translator."""
+    wrong = []
+    for place, docstring in documented_objects():
+        for _, lines in sections(docstring):
+            for line in lines:
+                if not line:
+                    break  # what follows is prose
+                if not line.startswith(" ") and (HEADING.fullmatch(line) is None or line.endswith((".", ";"))):
+                    wrong.append(f"{place}: {line}")
+    assert not wrong, "\n".join(wrong)
 
 
 # ---- The site --------------------------------------------------------------------------------------------------------
@@ -364,6 +342,7 @@ BUILD = """
 import sys
 import textwrap
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from mkdocs.commands.build import build
 from mkdocs.config import load_config

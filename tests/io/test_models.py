@@ -348,7 +348,7 @@ class OwnLearner(RNTKRidge):
         (make_pipeline(OwnLearner()), ["OwnLearner"]),
         (RNTKGaussianProcessRegressor(random_state=np.random.RandomState(0)), ["random_state", "set_params"]),
     ],
-    ids=lambda value: None if isinstance(value, list) else repr(value)[:40],
+    ids=["a function", "an activation", "a kernel", "a learner", "a scaler", "in a pipeline", "a generator"],
 )
 @pytest.mark.filterwarnings("ignore::rntk.HermiteAccuracyWarning")
 def test_what_cannot_be_described_is_refused(learner, words, tmp_path):

@@ -32,9 +32,12 @@ class Moments(NamedTuple):
 
     Attributes
     ----------
-    square : ψ² = E[φ(√q z)²].
-    slope : dV̂/dc at c = 1, that is q E[φ'(√q z)²] / ψ².
-    growth : d log ψ² / d log q.
+    square : ndarray
+        ψ² = E[φ(√q z)²].
+    slope : ndarray
+        dV̂/dc at c = 1, that is q E[φ'(√q z)²] / ψ².
+    growth : ndarray
+        d log ψ² / d log q.
     """
 
     square: Array
@@ -48,8 +51,10 @@ class Lanes:
 
     Attributes
     ----------
-    forward : turns (u, Θ̂) into (w, Q) in place; see `rntk.activations.signatures`.
-    partials : derivatives of w and V̂' by u, log q and log q', for the hyperparameter gradients.
+    forward
+        Turns (u, Θ̂) into (w, Q) in place; see `rntk.activations.signatures`.
+    partials
+        Derivatives of w and V̂' by u, log q and log q', for the hyperparameter gradients.
     """
 
     forward: Any

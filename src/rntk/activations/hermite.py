@@ -99,13 +99,18 @@ class HermiteActivation(Activation):
 
     Parameters
     ----------
-    name : what to call it in messages.
-    function : φ, applied to NumPy arrays of float64.
-    derivative : φ'; without it finite differences of sixth order are used. The kernels hardly need it: the pair
-        step differentiates the expansion, not φ.
-    symmetry : "odd" if φ(-z) = -φ(z) for every z, zero included, "even" if φ(-z) = φ(z): half the work, and opposite
-        sequences are as exact as equal ones. Taken on trust; None looks for it at some thousand numbers.
-    exact : φ and φ' of lists of python-flint's `arb`; without it the reference engine knows them to sixteen digits.
+    name : str
+        What to call it in messages.
+    function : callable
+        φ, applied to NumPy arrays of float64.
+    derivative : callable or None
+        φ'; without it finite differences of sixth order are used. The kernels hardly need it: the pair step
+        differentiates the expansion, not φ.
+    symmetry : str or None
+        "odd" if φ(-z) = -φ(z) for every z, zero included, "even" if φ(-z) = φ(z): half the work, and opposite sequences
+        are as exact as equal ones. Taken on trust; None looks for it at some thousand numbers.
+    exact : expansion.Function or None
+        φ and φ' of lists of python-flint's `arb`; without it the reference engine knows them to sixteen digits.
 
     Examples
     --------

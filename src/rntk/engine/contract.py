@@ -64,9 +64,12 @@ class InputSlopes(NamedTuple):
 
     Attributes
     ----------
-    value : (P,)
-    gradient : (S, m), of all steps of the first sequences, pair after pair.
-    offsets : (P + 1,), where each pair begins.
+    value : ndarray
+        (P,).
+    gradient : ndarray
+        (S, m), of all steps of the first sequences, pair after pair.
+    offsets : ndarray
+        (P + 1,), where each pair begins.
     """
 
     value: NDArray[np.float64]

@@ -22,11 +22,16 @@ class NTK(NetworkKernel):
 
     Parameters
     ----------
-    activation : as for `RNTK`.
-    sigma_w, sigma_b : standard deviations of weights and biases; one number, or one per layer.
-    sigma_v : standard deviation of the output weights.
-    depth : number of hidden layers.
-    normalize, kind, dtype, engine, n_jobs, progress : as for `RNTK`.
+    activation : str or Activation or callable
+        As for `RNTK`.
+    sigma_w, sigma_b : Sigma
+        Standard deviations of weights and biases; one number, or one per layer.
+    sigma_v : float
+        Standard deviation of the output weights.
+    depth : int
+        Number of hidden layers.
+    normalize, kind, dtype, engine, n_jobs, progress
+        As for `RNTK`.
 
     Notes
     -----

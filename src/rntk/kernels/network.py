@@ -60,20 +60,26 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, Y : sequences, see `rntk.sequences.as_batch`. Without `Y` the result is symmetric, and its diagonal holds
-            the same-sequence term of `sigma_h`, as the noise of scikit-learn's `WhiteKernel`; `kernel(X, X)` does not.
-        eval_gradient : also return the derivative by the log of every free hyperparameter (only without `Y`).
+        X, Y
+            Sequences, see `rntk.sequences.as_batch`. Without `Y` the result is symmetric, and its diagonal holds the
+            same-sequence term of `sigma_h`, as the noise of scikit-learn's `WhiteKernel`; `kernel(X, X)` does not.
+        eval_gradient : bool
+            Also return the derivative by the log of every free hyperparameter (only without `Y`).
 
         Returns
         -------
-        K : (n, n') array, or one row per step of `X` and column per step of `Y` for `readout="sequence"`. From
+        K
+            (n, n') array, or one row per step of `X` and column per step of `Y` for `readout="sequence"`. From
             sequences on a device, an array of their library on that device (`rntk.engine.choose_engine`).
-        gradient : (n, n, P), in the order of `theta`; only with `eval_gradient`.
+        gradient
+            (n, n, P), in the order of `theta`; only with `eval_gradient`.
 
         Raises
         ------
-        SequenceError : the data can't be used; the message lists every problem.
-        KernelOverflowError : a value is too large for `dtype`; the message says what to do.
+        SequenceError
+            The data can't be used; the message lists every problem.
+        KernelOverflowError
+            a value is too large for `dtype`; the message says what to do.
         """
         if not eval_gradient:
             return getattr(self._pairs(self.plan(), X, Y), self.network().kind)

@@ -86,7 +86,8 @@ def audit_table_2(test_sizes: Mapping[str, int]) -> list[Impossible]:
 
     Parameters
     ----------
-    test_sizes : number of test sequences by data set; sets that Table 2 doesn't have are passed over.
+    test_sizes : dict
+        Number of test sequences by data set; sets that Table 2 doesn't have are passed over.
 
     Examples
     --------

@@ -55,7 +55,8 @@ def summary(accuracy: Any) -> Summary:
 
     Parameters
     ----------
-    accuracy : (N, M), N data sets and M classifiers, on any scale.
+    accuracy
+        (N, M), N data sets and M classifiers, on any scale.
 
     Examples
     --------
@@ -80,7 +81,10 @@ def rank_test(accuracy: Any, level: float = 0.05) -> RankTest:
 
     Parameters
     ----------
-    accuracy : (N, M) with at least two data sets and three classifiers. level : of significance.
+    accuracy
+        (N, M) with at least two data sets and three classifiers.
+    level : float
+        Of significance.
     """
     y = _table(accuracy)
     sets, methods = y.shape
@@ -118,8 +122,12 @@ def critical_difference(accuracy: Any, names: Sequence[str], ax: Any = None, lev
 
     Parameters
     ----------
-    accuracy : (N, M), N data sets and M classifiers, on any scale. names : of the M classifiers, two or more.
-    level : of significance.
+    accuracy
+        (N, M), N data sets and M classifiers, on any scale.
+    names : sequence of str
+        Of the M classifiers, two or more.
+    level : float
+        Of significance.
 
     Notes
     -----

@@ -7,15 +7,15 @@ Every idea is a function `SequenceBatch -> SequenceBatch`, for code that holds a
 say), and a transformer around it, for pipelines, which documents both. `ChannelScaler` is the only one that learns
 something from the training data, so it has no such function; the others may transform without having been fitted.
 
-=====================  ====================  ==========================================================
-`UnitNorm`             `unit_norm`           each sequence divided by its Euclidean norm
-`ZNormalize`           `z_normalize`         each channel of each sequence to mean 0 and deviation 1
-`ChannelScaler`                              each channel to mean 0 and deviation 1 over the training data
-`Differences`          `differences`         x_{t+1} - x_t
-`CumulativeSum`        `cumulative_sum`      x_1 + ... + x_t
-`Downsample`           `downsample`          means of blocks of consecutive steps
-`Clock`                `add_clock`           one more channel: how far the sequence has come
-=====================  ====================  ==========================================================
+| transformer | function | what |
+|---|---|---|
+| `UnitNorm` | `unit_norm` | each sequence divided by its Euclidean norm |
+| `ZNormalize` | `z_normalize` | each channel of each sequence to mean 0 and deviation 1 |
+| `ChannelScaler` |  | each channel to mean 0 and deviation 1 over the training data |
+| `Differences` | `differences` | x_{t+1} - x_t |
+| `CumulativeSum` | `cumulative_sum` | x_1 + ... + x_t |
+| `Downsample` | `downsample` | means of blocks of consecutive steps |
+| `Clock` | `add_clock` | one more channel: how far the sequence has come |
 
 Arithmetic is in double precision and over the whole batch at once. No finite input gives NaN or infinity: results that
 are bounded are computed so that nothing overflows on the way, and the others raise a `SequenceError` that names the

@@ -24,12 +24,15 @@ def input_gradient(kernel: NetworkKernel, x: Any, y: Any) -> Array:
 
     Parameters
     ----------
-    kernel : an `RNTK` or `NTK`; its readout must give one number per pair ("last", or "mean" in O(T T')).
-    x, y : one sequence each, (T,) or (T, m); lengths may differ. For `NTK`, one vector each.
+    kernel : NetworkKernel
+        An `RNTK` or `NTK`; its readout must give one number per pair ("last", or "mean" in O(T T')).
+    x, y
+        One sequence each, (T,) or (T, m); lengths may differ. For `NTK`, one vector each.
 
     Returns
     -------
-    gradient : float64 array of the shape of `x`. As in `kernel(X, Y)` the two count as different sequences: there is no
+    gradient
+        float64 array of the shape of `x`. As in `kernel(X, Y)` the two count as different sequences: there is no
         same-sequence term of `sigma_h`. Where the kernel has a cusp (ReLU at equal or opposite directions) the
         derivative along the cusp is taken as zero; where x is zero and a network without bias has read nothing else
         yet, it is the mean of both sides.

@@ -33,14 +33,21 @@ class Sensitivity:
 
     Attributes
     ----------
-    mean : (T,), mean of s(t) over the pairs, T the length of the longest first sequence.
-    error : (T,), its standard error, as if pairs were independent; NaN where there is only one.
-    count : (T,), pairs that have this step.
-    normalised : (T,), mean of s(t)/max_t s(t), each pair's curve divided by its own largest value, as in the paper.
-        Pairs that are sensitive to nothing have no such curve and are left out.
-    n_pairs, n_silent : how many pairs, and how many of them have s(t) = 0 at every step.
-    kernel : what the kernel was.
-    pairs : (P, T), every pair's s(t), NaN before its first step; only with `keep_pairs`.
+    mean : ndarray
+        (T,), mean of s(t) over the pairs, T the length of the longest first sequence.
+    error : ndarray
+        (T,), its standard error, as if pairs were independent; NaN where there is only one.
+    count : ndarray
+        (T,), pairs that have this step.
+    normalised : ndarray
+        (T,), mean of s(t)/max_t s(t), each pair's curve divided by its own largest value, as in the paper. Pairs that
+        are sensitive to nothing have no such curve and are left out.
+    n_pairs, n_silent : int
+        How many pairs, and how many of them have s(t) = 0 at every step.
+    kernel : str
+        What the kernel was.
+    pairs : ndarray or None
+        (P, T), every pair's s(t), NaN before its first step; only with `keep_pairs`.
     """
 
     mean: Array
@@ -127,24 +134,34 @@ def sensitivity(
 
     Parameters
     ----------
-    kernel : an `RNTK` (or `NTK`) with readout "last" or "mean".
-    X : sequences, see `rntk.sequences.as_batch`; lengths may differ.
-    Y : other sequences, as many as in `X`. Row i of `X` is paired with row i of `Y`, and the derivative is by `X`.
+    kernel : NetworkKernel
+        An `RNTK` (or `NTK`) with readout "last" or "mean".
+    X
+        Sequences, see `rntk.sequences.as_batch`; lengths may differ.
+    Y
+        Other sequences, as many as in `X`. Row i of `X` is paired with row i of `Y`, and the derivative is by `X`.
         Without `Y`, pairs (x_i, x_j) with i ≠ j are drawn from `X`: all of them if there are no more than `pairs`,
         otherwise `pairs` different ones at random.
-    pairs : at most so many pairs; None means 1000 pairs of `X`, or every row of `X` and `Y`.
-    seed : of the draw; the result is the same for the same seed, whatever `n_jobs`.
-    n_jobs, progress : as for the kernel; None takes the kernel's own.
-    keep_pairs : also return every pair's curve.
+    pairs : int or None
+        At most so many pairs; None means 1000 pairs of `X`, or every row of `X` and `Y`.
+    seed : int
+        Of the draw; the result is the same for the same seed, whatever `n_jobs`.
+    n_jobs, progress
+        As for the kernel; None takes the kernel's own.
+    keep_pairs : bool
+        Also return every pair's curve.
 
     Returns
     -------
-    Sensitivity : curves in the order of time, aligned at the last step, with standard errors and counts.
+    Sensitivity
+        Curves in the order of time, aligned at the last step, with standard errors and counts.
 
     Raises
     ------
-    ValueError : the readout is "sequence", `X` and `Y` don't go together, or `X` alone has no two sequences.
-    KernelOverflowError : a derivative is too large for float64; the message says what to do.
+    ValueError
+        The readout is "sequence", `X` and `Y` don't go together, or `X` alone has no two sequences.
+    KernelOverflowError
+        a derivative is too large for float64; the message says what to do.
 
     Examples
     --------

@@ -46,12 +46,18 @@ class Suggestion:
 
     Attributes
     ----------
-    kernel : an `RNTK` with the suggested deviations.
-    curve : its sensitivity over the pairs that were looked at.
-    target : (T,), what the normalised curve should be proportional to, in the order of time.
-    objective : how far it is from there, J in `suggest`. Its root is a relative deviation: 0.2 is 20 %.
-    explanation : the same in plain sentences.
-    n_tried : settings evaluated.
+    kernel : RNTK
+        An `RNTK` with the suggested deviations.
+    curve : Sensitivity
+        Its sensitivity over the pairs that were looked at.
+    target : ndarray
+        (T,), what the normalised curve should be proportional to, in the order of time.
+    objective : float
+        How far it is from there, J in `suggest`. Its root is a relative deviation: 0.2 is 20 %.
+    explanation : str
+        The same in plain sentences.
+    n_tried : int
+        Settings evaluated.
     """
 
     kernel: RNTK
@@ -109,23 +115,32 @@ def suggest(
 
     Parameters
     ----------
-    X : sequences, see `rntk.sequences.as_batch`; lengths may differ.
-    activation : as for `RNTK`.
-    emphasis : None for a flat target; "late" for e(t) ∝ t, "early" for the reverse; or T non-negative numbers, T the
-        length of the longest sequence, in the order of time (sequences are aligned at their last steps).
-    pairs : at most so many pairs, drawn from at most 48 of the sequences; from about ten where the activation has no
-        closed form and each sequence costs much more. The search then takes seconds.
-    seed : of the draw; the same seed gives the same suggestion.
-    n_jobs, progress : as for `RNTK`.
-    options : further parameters of `RNTK` (`depth`, `readout`, `normalize`, ...). A deviation given here is kept.
+    X
+        Sequences, see `rntk.sequences.as_batch`; lengths may differ.
+    activation : str or Activation or callable
+        As for `RNTK`.
+    emphasis
+        None for a flat target; "late" for e(t) ∝ t, "early" for the reverse; or T non-negative numbers, T the length of
+        the longest sequence, in the order of time (sequences are aligned at their last steps).
+    pairs : int
+        At most so many pairs, drawn from at most 48 of the sequences; from about ten where the activation has no closed
+        form and each sequence costs much more. The search then takes seconds.
+    seed : int
+        Of the draw; the same seed gives the same suggestion.
+    n_jobs, progress
+        As for `RNTK`.
+    options
+        Further parameters of `RNTK` (`depth`, `readout`, `normalize`, ...). A deviation given here is kept.
 
     Returns
     -------
-    Suggestion : with `kernel`, its `curve`, `objective`, `explanation`, `plot`.
+    Suggestion
+        With `kernel`, its `curve`, `objective`, `explanation`, `plot`.
 
     Raises
     ------
-    ValueError : `emphasis` doesn't fit, fewer than two sequences, or no setting is sensitive to anything.
+    ValueError
+        `emphasis` doesn't fit, fewer than two sequences, or no setting is sensitive to anything.
 
     Notes
     -----

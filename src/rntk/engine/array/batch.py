@@ -23,10 +23,14 @@ class ArrayBatch:
 
     Attributes
     ----------
-    library : whose arrays they are.
-    values : (S, m), all steps of all sequences, one after another; finite.
-    shape : a batch in host memory with the lengths and channels of these sequences; its values mean nothing.
-    name : what messages call it.
+    library : Library
+        Whose arrays they are.
+    values
+        (S, m), all steps of all sequences, one after another; finite.
+    shape : SequenceBatch
+        a batch in host memory with the lengths and channels of these sequences; its values mean nothing.
+    name : str
+        What messages call it.
     """
 
     library: Library
@@ -85,8 +89,9 @@ def read_arrays(read: Reader, *given: tuple[str, Any]) -> list[ArrayBatch]:
 
     Raises
     ------
-    SequenceError : libraries or devices differ, a tensor holds integers, records gradients or isn't finite, or its
-        shape holds no sequences.
+    SequenceError
+        Libraries or devices differ, a tensor holds integers, records gradients or isn't finite, or its shape holds no
+        sequences.
     """
     opened = [(name, *_open(read, data, name)) for name, data in given]
     library = library_of([(name, arrays) for name, arrays, _ in opened])

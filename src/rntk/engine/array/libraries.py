@@ -26,10 +26,14 @@ class Library:
 
     Attributes
     ----------
-    xp : the functions of the array API standard.
-    device : where new arrays are made.
-    name : of the library, for messages.
-    double : whether the device computes in float64.
+    xp
+        The functions of the array API standard.
+    device
+        Where new arrays are made.
+    name : str
+        Of the library, for messages.
+    double : bool
+        Whether the device computes in float64.
     """
 
     xp: Any

@@ -39,12 +39,17 @@ class Panel:
 
     Attributes
     ----------
-    chosen : which sequences.
-    sides : read forwards and, in a network that reads both ways, backwards.
-    order : for each side, where the rows of the Gram matrix stand among its (sequence, step) pairs; None if all do, in
+    chosen : list of int
+        Which sequences.
+    sides : list of Side
+        Read forwards and, in a network that reads both ways, backwards.
+    order
+        For each side, where the rows of the Gram matrix stand among its (sequence, step) pairs; None if all do, in
         order.
-    exponent : (rows,), the power of two taken out of a row.
-    factors : for each side, (rows,), what is left of its own power of two.
+    exponent
+        (rows,), the power of two taken out of a row.
+    factors
+        For each side, (rows,), what is left of its own power of two.
     """
 
     chosen: list[int]

@@ -60,8 +60,10 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    w, q : w, signed as distances are, and Q (23).
-    change : log ψ'²/ψ² of close pairs, NaN where it isn't known better than from either side (31a).
+    w, q
+        w, signed as distances are, and Q (23).
+    change
+        log ψ'²/ψ² of close pairs, NaN where it isn't known better than from either side (31a).
     """
 
     w: list[Any]
@@ -118,8 +120,10 @@ class Flow(NamedTuple):
 
     Attributes
     ----------
-    x, y : its share of the unit vector on either side, γ or η.
-    w, q, change : as in `State`.
+    x, y
+        Its share of the unit vector on either side, γ or η.
+    w, q, change
+        As in `State`.
     """
 
     x: Any

@@ -32,13 +32,20 @@ class Layer(NamedTuple):
 
     Attributes
     ----------
-    recurrent, below, bias : γ, η, b̂ of (20). No η in the first layer, no b̂ without biases.
-    inputs : x̂, one array per channel; none above the first layer.
-    marks : what the activation wants to know of the variance.
-    root, over : √q and its inverse.
-    raw : the inputs, one array per channel, of which `input_scale` times a number is its share of the unit vector.
-    growth : d log ψ²/d log q, and its own derivative.
-    gradient : γ, (x̂ or η), b̂ with the roots of the gradient factors in place of the deviations, for (27).
+    recurrent, below, bias
+        γ, η, b̂ of (20). No η in the first layer, no b̂ without biases.
+    inputs
+        x̂, one array per channel; none above the first layer.
+    marks
+        What the activation wants to know of the variance.
+    root, over
+        √q and its inverse.
+    raw
+        The inputs, one array per channel, of which `input_scale` times a number is its share of the unit vector.
+    growth
+        d log ψ²/d log q, and its own derivative.
+    gradient
+        γ, (x̂ or η), b̂ with the roots of the gradient factors in place of the deviations, for (27).
 
     From `root` to `growth`, only what close pairs of activations that aren't homogeneous need.
     """
@@ -70,11 +77,16 @@ class Side:
 
     Attributes
     ----------
-    layers : bottom to top.
-    norm : (T, k), mantissas of ψ in the last layer; zero after the end of a sequence.
-    exponent : (T, k), their exponents of two, as whole floats; NOTHING where the norm is zero.
-    lengths : of each sequence.
-    first : step at which each sequence begins.
+    layers : list of Layer
+        Bottom to top.
+    norm
+        (T, k), mantissas of ψ in the last layer; zero after the end of a sequence.
+    exponent
+        (T, k), their exponents of two, as whole floats; NOTHING where the norm is zero.
+    lengths : list of int
+        Of each sequence.
+    first : list of int
+        Step at which each sequence begins.
     """
 
     layers: list[Layer]
@@ -161,10 +173,14 @@ class Passed(NamedTuple):
 
     Attributes
     ----------
-    root, exponent : √q = root 2^exponent; the exponent is zero unless φ is homogeneous.
-    recurrent : ψ of the step before, divided by √q.
-    below : ψ of the layer below, or |x|/√m, divided by √q.
-    over : 1/√q.
+    root, exponent
+        √q = root 2^exponent; the exponent is zero unless φ is homogeneous.
+    recurrent
+        ψ of the step before, divided by √q.
+    below
+        ψ of the layer below, or |x|/√m, divided by √q.
+    over
+        1/√q.
     """
 
     root: Any

@@ -33,11 +33,16 @@ class Panel:
 
     Attributes
     ----------
-    begin, end : which sequences, in sorted order.
-    first : first lane in use. Panels by step read one lane back, so theirs begin one vector late.
-    starts : first lane of each sequence. Panels by step have a spare lane there, before the first step.
-    lengths : of the sequences; of the lanes in panels by sequence, whose padding copies the last one.
-    lane_steps : step of each lane, -1 in spare lanes; empty in panels by sequence.
+    begin, end : int
+        Which sequences, in sorted order.
+    first : int
+        First lane in use. Panels by step read one lane back, so theirs begin one vector late.
+    starts : ndarray
+        First lane of each sequence. Panels by step have a spare lane there, before the first step.
+    lengths : ndarray
+        Of the sequences; of the lanes in panels by sequence, whose padding copies the last one.
+    lane_steps : ndarray
+        Step of each lane, -1 in spare lanes; empty in panels by sequence.
     """
 
     array: NDArray[Any]
@@ -55,10 +60,16 @@ class FusedWay:
 
     Attributes
     ----------
-    batch : sorted, longest first. order : where each of its sequences stood.
-    index : where each of its rows stands in the Gram matrix.
-    value_scale, tangent_scale : what the unit numbers V̂ and Q of each row are multiplied by.
-    left, right : panels for the rows of a tile, and for its lanes.
+    batch : SequenceBatch
+        Sorted, longest first.
+    order : ndarray
+        Where each of its sequences stood.
+    index : ndarray
+        Where each of its rows stands in the Gram matrix.
+    value_scale, tangent_scale : Scale
+        What the unit numbers V̂ and Q of each row are multiplied by.
+    left, right : list of Panel
+        Panels for the rows of a tile, and for its lanes.
     """
 
     batch: SequenceBatch

@@ -87,10 +87,13 @@ class Stack:
 
     Attributes
     ----------
-    mantissa, exponent : the norm ψ of the last layer's activation, mantissa 2^exponent, at every step that is read
-        out: the last one of each sequence, or all.
-    tangent_exponent : likewise, further powers of two taken out of Θ where it grows.
-    norm_rates : (P, …), likewise, d log ψ along each direction.
+    mantissa, exponent : ndarray
+        The norm ψ of the last layer's activation, mantissa 2^exponent, at every step that is read out: the last one of
+        each sequence, or all.
+    tangent_exponent : ndarray
+        Likewise, further powers of two taken out of Θ where it grows.
+    norm_rates : ndarray
+        (P, …), likewise, d log ψ along each direction.
     """
 
     rows: NDArray[Any]

@@ -45,9 +45,12 @@ class Block:
 
     Attributes
     ----------
-    nngp, ntk : (rows, columns).
-    gradient : (P, rows, columns), along each direction.
-    valid : (rows,), first column that was computed in each row; what lies before belongs to the mirror image.
+    nngp, ntk : ndarray
+        (rows, columns).
+    gradient : ndarray
+        (P, rows, columns), along each direction.
+    valid : ndarray
+        (rows,), first column that was computed in each row; what lies before belongs to the mirror image.
     """
 
     row_index: Index

@@ -33,10 +33,14 @@ class Units:
 
     Attributes
     ----------
-    recurrent : (L, S), ψ[t-1]/√q: the norm of the recurrent state relative to the pre-activation; γ = σ_w × it.
-    below : (L, S), ψ[l-1]/√q; η = σ_u × it. Zero in the first layer.
-    inputs : (m, S), x/√q of the first layer; x̂ = σ_u/√m × it.
-    bias : (L, S), 1/√q; b̂ = σ_b × it. Zero where it wasn't asked for.
+    recurrent : ndarray
+        (L, S), ψ[t-1]/√q: the norm of the recurrent state relative to the pre-activation; γ = σ_w × it.
+    below : ndarray
+        (L, S), ψ[l-1]/√q; η = σ_u × it. Zero in the first layer.
+    inputs : ndarray
+        (m, S), x/√q of the first layer; x̂ = σ_u/√m × it.
+    bias : ndarray
+        (L, S), 1/√q; b̂ = σ_b × it. Zero where it wasn't asked for.
     """
 
     recurrent: Array

@@ -45,9 +45,12 @@ class Walk:
 
     Attributes
     ----------
-    q : variance of the pre-activation, its mantissa.
-    exponent : its exponent, in powers of four.
-    moments : what the activation makes of q.
+    q : ndarray
+        Variance of the pre-activation, its mantissa.
+    exponent : ndarray
+        Its exponent, in powers of four.
+    moments : Moments
+        What the activation makes of q.
     """
 
     q: Array

@@ -3,11 +3,11 @@
 In go sequences and labels as everywhere in rntk, ragged and with several channels; out come labels and probabilities.
 `paper_grid` is the grid of the paper's appendix A, for scikit-learn's `GridSearchCV`.
 
-=========================  ====================================================================================
-`GaussianRNNClassifier`    ReLU network with Gaussian weights in the NTK parameterisation: the RNTK at finite width
-`IdentityRNNClassifier`    ReLU network whose recurrent weights start as the identity
-`GRUClassifier`            gated recurrent units
-=========================  ====================================================================================
+| class | network |
+|---|---|
+| `GaussianRNNClassifier` | ReLU network with Gaussian weights in the NTK parameterisation: the RNTK at finite width |
+| `IdentityRNNClassifier` | ReLU network whose recurrent weights start as the identity |
+| `GRUClassifier` | gated recurrent units |
 
 The path: `padding` (ragged sequences as the few array shapes that are worth compiling for) → `elman`, `gru` (one
 recurrence each, with its own backward pass) → `networks` (what is drawn, and the logits) → `rmsprop` (one step of

@@ -168,39 +168,59 @@ class GRUClassifier(NetworkClassifier):
 
     Parameters
     ----------
-    width : units n per layer.
-    depth : layers L.
-    learning_rate : η of RMSProp, whose mean square decays by 0.9 per step.
-    max_epochs : when to stop at the latest.
-    batch_size : sequences per step of training. Prediction takes as many at a time.
-    patience : epochs without a higher accuracy after which training stops.
-    min_steps : steps of training before `patience` begins to count. Zero is what the appendix says; but on small data
-        sets five epochs are a handful of steps, and networks would be stopped while they still name one class for
-        everything. On large ones the first epochs pass it.
-    validation_fraction : share of each class that is set aside for stopping. A class of one sequence is trained on and
-        not validated; if all are so, the training sequences themselves are watched. None sets nothing aside, and
-        training goes through all epochs.
-    clip_norm : longest gradient, over all parameters together. The appendix doesn't mention clipping, Le et al. (2015)
-        clip. It is on because one exploding gradient, common in ReLU networks over hundreds of steps, would fill
-        RMSProp's mean square and stop learning for a while. None leaves gradients as they are.
-    standardize : bring each channel to mean 0 and deviation 1 over the training sequences. The paper doesn't say what
-        its networks read. The initial weights expect inputs of about this size; unit norm, which the paper has for
-        kernels, makes single steps so small that training hardly starts.
-    random_state : seed of the initial parameters, of what is set aside, and of the order of the batches. The same
-        number gives the same result, on one machine.
-    progress : show a bar: None on a terminal once it takes long, True, or False.
+    width
+        Units n per layer.
+    depth
+        Layers L.
+    learning_rate
+        η of RMSProp, whose mean square decays by 0.9 per step.
+    max_epochs
+        When to stop at the latest.
+    batch_size
+        Sequences per step of training. Prediction takes as many at a time.
+    patience
+        Epochs without a higher accuracy after which training stops.
+    min_steps
+        Steps of training before `patience` begins to count. Zero is what the appendix says; but on small data sets five
+        epochs are a handful of steps, and networks would be stopped while they still name one class for everything. On
+        large ones the first epochs pass it.
+    validation_fraction
+        Share of each class that is set aside for stopping. A class of one sequence is trained on and not validated; if
+        all are so, the training sequences themselves are watched. None sets nothing aside, and training goes through
+        all epochs.
+    clip_norm
+        Longest gradient, over all parameters together. The appendix doesn't mention clipping, Le et al. (2015) clip. It
+        is on because one exploding gradient, common in ReLU networks over hundreds of steps, would fill RMSProp's mean
+        square and stop learning for a while. None leaves gradients as they are.
+    standardize
+        Bring each channel to mean 0 and deviation 1 over the training sequences. The paper doesn't say what its
+        networks read. The initial weights expect inputs of about this size; unit norm, which the paper has for kernels,
+        makes single steps so small that training hardly starts.
+    random_state
+        Seed of the initial parameters, of what is set aside, and of the order of the batches. The same number gives the
+        same result, on one machine.
+    progress
+        Show a bar: None on a terminal once it takes long, True, or False.
 
     Attributes
     ----------
-    classes_ : the labels.
-    parameters_ : the best epoch's parameters, NumPy arrays in a tuple.
-    history_ : for each epoch "loss" (mean over the training batches), "validation_accuracy", "validation_loss", and
-        "skipped", the steps left out because their gradient was not finite.
-    best_epoch_ : the epoch whose parameters were kept, from 0: the highest accuracy, then the lowest loss.
-    n_iter_ : epochs trained.
-    validation_ : which sequences were set aside.
-    scaler_ : the `ChannelScaler`, or None.
-    n_channels_in_, longest_ : channels, and steps of the longest sequence, in `fit`.
+    classes_
+        The labels.
+    parameters_
+        The best epoch's parameters, NumPy arrays in a tuple.
+    history_
+        For each epoch "loss" (mean over the training batches), "validation_accuracy", "validation_loss", and "skipped",
+        the steps left out because their gradient was not finite.
+    best_epoch_
+        The epoch whose parameters were kept, from 0: the highest accuracy, then the lowest loss.
+    n_iter_
+        Epochs trained.
+    validation_
+        Which sequences were set aside.
+    scaler_
+        The `ChannelScaler`, or None.
+    n_channels_in_, longest_
+        Channels, and steps of the longest sequence, in `fit`.
 
     Notes
     -----

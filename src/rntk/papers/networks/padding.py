@@ -20,8 +20,10 @@ class Padded(NamedTuple):
 
     Attributes
     ----------
-    values : (T, B, m) float32; what stands before a sequence is ignored.
-    lengths : (B,) int32; zero for a row that only fills the batch.
+    values
+        (T, B, m) float32; what stands before a sequence is ignored.
+    lengths
+        (B,) int32; zero for a row that only fills the batch.
     """
 
     values: NDArray[np.float32]

@@ -43,7 +43,10 @@ def cross_validate(family: str, batch: SequenceBatch, X: Array, y: Array, folds:
 
     Parameters
     ----------
-    batch, X : the same windows, as they are (for "rntk") and padded (for the others). y : (n,).
+    batch, X
+        The same windows, as they are (for "rntk") and padded (for the others).
+    y : ndarray
+        (n,).
     """
     losses = np.empty((len(candidates(family)), len(RIDGES)))
     for kernels, K in grams(family, batch, X):

@@ -22,9 +22,14 @@ class Clock:
 
     Parameters
     ----------
-    at : (S,) times or numbers of steps, non-negative; infinity is the end of training.
-    shape : the caller's shape of `at`; () for a single moment.
-    learning_rate : η. steps : whether `at` counts steps of gradient descent.
+    at : ndarray
+        (S,) times or numbers of steps, non-negative; infinity is the end of training.
+    shape : tuple of int
+        The caller's shape of `at`; () for a single moment.
+    learning_rate : float
+        η.
+    steps : bool
+        Whether `at` counts steps of gradient descent.
     """
 
     at: Array
@@ -73,7 +78,8 @@ def read_clock(time: Any, steps: Any, learning_rate: Any) -> Clock:
 
     Raises
     ------
-    ValueError : both or neither given; a value negative, NaN or (steps) fractional; a learning rate not positive.
+    ValueError
+        Both or neither given; a value negative, NaN or (steps) fractional; a learning rate not positive.
     """
     if (time is None) == (steps is None):
         raise ValueError(

@@ -26,8 +26,14 @@ class Process:
 
     Parameters
     ----------
-    kernel : a network's kernel. X : the training sequences.
-    spectrum : of K = Θ(X, X). nngp : (N, N) V^T 𝒦(X, X) V, None for normalised kernels, which have no covariance.
+    kernel
+        a network's kernel.
+    X : SequenceBatch
+        The training sequences.
+    spectrum : Spectrum
+        Of K = Θ(X, X).
+    nngp : ndarray or None
+        (N, N) V^T 𝒦(X, X) V, None for normalised kernels, which have no covariance.
     """
 
     kernel: Any

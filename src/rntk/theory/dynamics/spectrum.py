@@ -29,8 +29,14 @@ class Spectrum:
 
     Parameters
     ----------
-    values : (N,) eigenvalues of K, ascending, none negative. vectors : (N, N), in columns.
-    ridge : λ ≥ 0. rounding : relative rounding error of the entries of K.
+    values : ndarray
+        (N,) eigenvalues of K, ascending, none negative.
+    vectors : ndarray
+        (N, N), in columns.
+    ridge : float
+        λ ≥ 0.
+    rounding : float
+        Relative rounding error of the entries of K.
 
     Notes
     -----

@@ -47,20 +47,29 @@ class Dynamics:
 
     Parameters
     ----------
-    kernel : `RNTK`, `NTK`, or None for `RNTK()`. With `normalize=True` only means can be had, see Notes.
-    X : N training sequences, anything `rntk.as_batch` reads; unequal lengths where the kernel takes them.
-    y : (N,) or (N, d) targets. With `readout="sequence"` there is one value per step: (ΣT_i,) or (ΣT_i, d), the
+    kernel
+        `RNTK`, `NTK`, or None for `RNTK()`. With `normalize=True` only means can be had, see Notes.
+    X
+        N training sequences, anything `rntk.as_batch` reads; unequal lengths where the kernel takes them.
+    y
+        (N,) or (N, d) targets. With `readout="sequence"` there is one value per step: (ΣT_i,) or (ΣT_i, d), the
         sequences one after another, and the same holds for every "one per sequence" below.
-    ridge : λ ≥ 0.
+    ridge : float
+        λ ≥ 0.
 
     Attributes
     ----------
-    eigenvalues : (N,) those of K, without the ridge, ascending. kernel, X, y, ridge : as used.
-    critical_learning_rate, largest_learning_rate : for gradient descent.
+    eigenvalues : ndarray
+        (N,) those of K, without the ridge, ascending.
+    kernel, X, y, ridge
+        As used.
+    critical_learning_rate, largest_learning_rate : float
+        For gradient descent.
 
     Raises
     ------
-    ValueError : `y` doesn't fit `X` or isn't finite, the ridge is negative, or the kernel isn't a network's.
+    ValueError
+        `y` doesn't fit `X` or isn't finite, the ridge is negative, or the kernel isn't a network's.
 
     Notes
     -----
@@ -159,23 +168,33 @@ class Dynamics:
 
         Parameters
         ----------
-        X : n new sequences; None for the training sequences themselves.
-        time : s ≥ 0 of gradient flow dθ/ds = -η ∇L, a number or an array; np.inf is the end of training.
-        steps : of gradient descent θ ← θ - η ∇L instead, likewise.
-        learning_rate : η. Gradient flow depends on η s alone.
-        return_std : also return the standard deviation; in blocks of sequences, so that `X` may be long.
-        return_cov : also return the covariance between all pairs in `X`.
+        X
+            n new sequences; None for the training sequences themselves.
+        time
+            s ≥ 0 of gradient flow dθ/ds = -η ∇L, a number or an array; np.inf is the end of training.
+        steps
+            Of gradient descent θ ← θ - η ∇L instead, likewise.
+        learning_rate : float
+            η. Gradient flow depends on η s alone.
+        return_std : bool
+            Also return the standard deviation; in blocks of sequences, so that `X` may be long.
+        return_cov : bool
+            Also return the covariance between all pairs in `X`.
 
         Returns
         -------
-        mean : the shape of `time` or `steps`, then (n,) or (n, d) as `y` has it.
-        std : the shape of `time` or `steps`, then (n,): the same for each of the d outputs. Only with `return_std`. At
+        mean
+            The shape of `time` or `steps`, then (n,) or (n, d) as `y` has it.
+        std
+            The shape of `time` or `steps`, then (n,): the same for each of the d outputs. Only with `return_std`. At
             new sequences it is a difference of variances: below some 1e-8 of its value at the start it is rounding.
-        cov : the shape of `time` or `steps`, then (n, n). Only with `return_cov`.
+        cov
+            The shape of `time` or `steps`, then (n, n). Only with `return_cov`.
 
         Raises
         ------
-        ValueError : gradient descent diverges with this learning rate; both or none of `time` and `steps` given.
+        ValueError
+            Gradient descent diverges with this learning rate; both or none of `time` and `steps` given.
 
         Examples
         --------
@@ -213,14 +232,18 @@ class Dynamics:
 
         Parameters
         ----------
-        initial : f_0 at the training sequences, in the shape of `y`.
-        X, initial_new : n new sequences and f_0 there, (n,) or (n, d) as `y` has it. Without them, the outputs at the
-            training sequences are returned.
-        time, steps, learning_rate : as for `predict`.
+        initial
+            f_0 at the training sequences, in the shape of `y`.
+        X, initial_new
+            n new sequences and f_0 there, (n,) or (n, d) as `y` has it. Without them, the outputs at the training
+            sequences are returned.
+        time, steps, learning_rate
+            As for `predict`.
 
         Returns
         -------
-        outputs : the shape of `time` or `steps`, then (n,) or (n, d).
+        outputs
+            The shape of `time` or `steps`, then (n,) or (n, d).
 
         Examples
         --------
@@ -250,12 +273,15 @@ class Dynamics:
 
         Parameters
         ----------
-        X, y : new sequences and their targets, (n,) or (n, d); without them, the training set.
-        time, steps, learning_rate : as for `predict`.
+        X, y
+            New sequences and their targets, (n,) or (n, d); without them, the training set.
+        time, steps, learning_rate
+            As for `predict`.
 
         Returns
         -------
-        LossCurves : `of_mean`, `spread` and their sum `expected`, each of the shape of `time` or `steps`.
+        LossCurves
+            `of_mean`, `spread` and their sum `expected`, each of the shape of `time` or `steps`.
 
         Examples
         --------

@@ -20,8 +20,10 @@ def square_root(covariance: Array, scale: Array | None = None) -> Array:
 
     Parameters
     ----------
-    covariance : (k, k), symmetric.
-    scale : (k,) what to divide by; the deviations unless given.
+    covariance : ndarray
+        (k, k), symmetric.
+    scale : ndarray or None
+        (k,) what to divide by; the deviations unless given.
 
     Examples
     --------
@@ -47,7 +49,12 @@ class Walk:
 
     Parameters
     ----------
-    samples : how many. columns : of each Q_t. steps : how many at most.
+    samples : int
+        How many.
+    columns : int
+        Of each Q_t.
+    steps : int
+        How many at most.
     """
 
     def __init__(self, samples: int, columns: int, steps: int, rng: np.random.Generator) -> None:

@@ -46,8 +46,10 @@ def by_quadrature(recursion: Recursion, order: int | None, budget: float) -> tup
 
     Parameters
     ----------
-    order : nodes along each direction, at least 2; None chooses by rank.
-    budget : rows that G may be evaluated at, infinite if quadrature was asked for.
+    order : int or None
+        Nodes along each direction, at least 2; None chooses by rank.
+    budget : float
+        Rows that G may be evaluated at, infinite if quadrature was asked for.
     """
     fine = Quadrature(recursion, order, 0, budget)
     covariance = fine.solve()

@@ -24,9 +24,16 @@ class Recursion:
 
     Attributes
     ----------
-    functions : G_i. nu : (L,) ν_i, the variance of the entries of A_i. cov0 : (d, d) covariance of a row of q_0.
-    T : number of states, q_0 to q_{T-1}.
-    inputs : (M, T, d_u) equally likely input paths, or None.
+    functions : tuple of RowFunction
+        G_i.
+    nu : ndarray
+        (L,) ν_i, the variance of the entries of A_i.
+    cov0 : ndarray
+        (d, d) covariance of a row of q_0.
+    T : int
+        Number of states, q_0 to q_{T-1}.
+    inputs : ndarray or None
+        (M, T, d_u) equally likely input paths, or None.
     """
 
     functions: tuple[RowFunction, ...]

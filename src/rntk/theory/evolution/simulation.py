@@ -27,16 +27,21 @@ def simulate(
 
     Parameters
     ----------
-    G, nu, cov0, T : as for `state_evolution`.
-    width : n. The matrices A_i, one (n, n) for each function with ν_i > 0, are all held in memory: 8 n² bytes each,
-        0.8 GB for n = 10 000.
-    inputs : None; (T, d_u), the same for every row; or (M, T, d_u). Every row takes one of the M paths, and each path
-        serves as many rows as any other, give or take one: with M = n every row has a path of its own.
-    seed : of A_i, q_0, and of who takes which path.
+    G, nu, cov0, T
+        As for `state_evolution`.
+    width : int
+        n. The matrices A_i, one (n, n) for each function with ν_i > 0, are all held in memory: 8 n² bytes each, 0.8 GB
+        for n = 10 000.
+    inputs
+        None; (T, d_u), the same for every row; or (M, T, d_u). Every row takes one of the M paths, and each path serves
+        as many rows as any other, give or take one: with M = n every row has a path of its own.
+    seed : int
+        Of A_i, q_0, and of who takes which path.
 
     Raises
     ------
-    ValueError : as `state_evolution`.
+    ValueError
+        As `state_evolution`.
 
     Examples
     --------

@@ -25,11 +25,15 @@ class StateEvolution:
 
     Attributes
     ----------
-    covariance : (T, d, T, d) cov(Q_s, Q_t) at [s, :, t, :].
-    error : (T, d, T, d) standard error (Monte Carlo), or distance to quadrature of lower order. Zero where a value
-        isn't computed: cov(Q_0), and cov(Q_0, Q_t) = 0.
-    method : "quadrature" or "monte carlo".
-    reason : why, and with how many nodes or samples.
+    covariance : ndarray
+        (T, d, T, d) cov(Q_s, Q_t) at [s, :, t, :].
+    error : ndarray
+        (T, d, T, d) standard error (Monte Carlo), or distance to quadrature of lower order. Zero where a value isn't
+        computed: cov(Q_0), and cov(Q_0, Q_t) = 0.
+    method : str
+        "quadrature" or "monte carlo".
+    reason : str
+        Why, and with how many nodes or samples.
     """
 
     covariance: Array
@@ -100,22 +104,31 @@ def state_evolution(
 
     Parameters
     ----------
-    G : list of functions of rows: G_i(q) without inputs, G_i(q, u) with them. q is (B, d_q), u is (B, d_u), B any
+    G : sequence of RowFunction
+        List of functions of rows: G_i(q) without inputs, G_i(q, u) with them. q is (B, d_q), u is (B, d_u), B any
         number, both read-only; the result is (B, d_q), each row a Lipschitz function of the same row of q and u.
-    nu : ν_i, the variance of the entries of A_i, one for each function.
-    cov0 : (d_q, d_q) covariance of a row of q_0, of any rank, or a scalar for d_q = 1.
-    T : number of states, Q_0 to Q_{T-1}.
-    inputs : None; (T, d_u), the same for every row; or (M, T, d_u), the law of U as M equally likely paths. The error
-        of such a law as a sample of another one isn't part of `error`. The last step, u_{T-1}, has no effect.
-    method : "quadrature", "monte carlo", or "auto": quadrature where the rank of cov(Q_s, Q_t) is at most four (two
+    nu
+        ν_i, the variance of the entries of A_i, one for each function.
+    cov0
+        (d_q, d_q) covariance of a row of q_0, of any rank, or a scalar for d_q = 1.
+    T : int
+        Number of states, Q_0 to Q_{T-1}.
+    inputs
+        None; (T, d_u), the same for every row; or (M, T, d_u), the law of U as M equally likely paths. The error of
+        such a law as a sample of another one isn't part of `error`. The last step, u_{T-1}, has no effect.
+    method : str
+        "quadrature", "monte carlo", or "auto": quadrature where the rank of cov(Q_s, Q_t) is at most four (two
         independent states count one by one) and the number of paths and steps allows, otherwise Monte Carlo.
-    order : nodes of the quadrature along each direction, at least 2; unless given, 400, 128, 48 or 24 by rank. A
-        polynomial G of a degree below half the order is integrated exactly, with an error that shows it: for those a
-        small order reaches ranks beyond four.
-    samples, replicates : of Monte Carlo. Each replicate runs its own recursion, and the standard error is that of their
-        mean. There is a bias of O(1/samples) beside it, negligible as long as replicates are far fewer than samples.
-        Memory: 8 (L + 1) · samples · T · d_q bytes, L = len(G).
-    seed : of Monte Carlo.
+    order : int or None
+        Nodes of the quadrature along each direction, at least 2; unless given, 400, 128, 48 or 24 by rank. A polynomial
+        G of a degree below half the order is integrated exactly, with an error that shows it: for those a small order
+        reaches ranks beyond four.
+    samples, replicates : int
+        Of Monte Carlo. Each replicate runs its own recursion, and the standard error is that of their mean. There is a
+        bias of O(1/samples) beside it, negligible as long as replicates are far fewer than samples. Memory: 8 (L + 1) ·
+        samples · T · d_q bytes, L = len(G).
+    seed : int
+        Of Monte Carlo.
 
     Returns
     -------
