@@ -49,3 +49,7 @@ def test_no_test_file_imports_another():
     for path in (ROOT / "tests").rglob("*.py"):
         for line in path.read_text(encoding="utf-8").splitlines():
             assert not line.strip().startswith(("from test_", "import test_")), (path.name, line)
+
+
+def test_contributing_shows_the_house_as_it_is():
+    assert house.picture() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "python tools/house.py --picture"

@@ -224,7 +224,3 @@ def per_layer(name: str, value: float | Sequence[float] | NDArray[np.floating], 
     if numbers.size == 1:
         return (float(numbers[0]),) * depth
     return tuple(float(number) for number in numbers)
-
-
-#: For rooms that are still being rebuilt.
-Architecture = Network

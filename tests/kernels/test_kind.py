@@ -90,3 +90,47 @@ def test_each_side_is_normalised_once(monkeypatch):
     for k in range(3):
         engine.pairs(engine.prepare(plan, kernel.read_batch(data(4)[k : k + 1])), side)
     assert seen == [4, 1, 1, 1]
+
+
+def test_training_by_the_kind_is_regression_with_it():
+    """Only the readout is trained then: at the end of training the mean is kernel ridge regression with 𝒦."""
+    from rntk.theory import Dynamics
+
+    X, new = data(5), data(6)[:2]
+    y, kernel = np.arange(4.0), RNTK("erf", sigma_b=0.3, kind="nngp")
+    expected = kernel(new, X) @ np.linalg.solve(kernel(X) + 0.1 * np.eye(4), y)
+    trained = Dynamics(kernel, X, y, ridge=0.1)
+    np.testing.assert_allclose(trained.predict(new, time=np.inf), expected, rtol=1e-10)
+    assert not np.allclose(Dynamics(RNTK("erf", sigma_b=0.3), X, y, ridge=0.1).predict(new, time=np.inf), expected)
+
+
+def test_every_learner_takes_the_kind():
+    from rntk import (
+        RNTKSVC,
+        RNTKClassifier,
+        RNTKGaussianProcessRegressor,
+        RNTKRegressor,
+        RNTKRidge,
+        RNTKRidgeClassifier,
+    )
+
+    X, kernel = np.random.default_rng(7).standard_normal((16, 5)), RNTK(kind="nngp", normalize=True, readout="mean")
+    values, labels = X[:, -1], (X[:, -1] > 0).astype(int)
+    K = kernel(X)
+    ridge = RNTKRidge(kernel, alpha=0.1).fit(X, values)
+    np.testing.assert_allclose(ridge.predict(X), K @ np.linalg.solve(K + 0.1 * np.eye(16), values), rtol=1e-9)
+    machine = SVC(kernel="precomputed").fit(K, labels)
+    np.testing.assert_allclose(
+        RNTKSVC(kernel).fit(X, labels).decision_function(X), machine.decision_function(K), rtol=1e-6
+    )
+    assert RNTKRidgeClassifier(kernel).fit(X, labels).kernel_.kind == "nngp"
+    process = RNTKGaussianProcessRegressor(RNTK(kind="nngp"), noise=0.1, optimizer=None).fit(X, values)
+    plain = RNTK(kind="nngp")
+    inverse = np.linalg.inv(plain(X) + 0.1 * np.eye(16))
+    mean, std = process.predict(X[:3], return_std=True)
+    np.testing.assert_allclose(mean, plain(X[:3], X) @ inverse @ values, rtol=1e-8)
+    spread = plain.diag(X[:3]) - np.einsum("ij,jk,ik->i", plain(X[:3], X), inverse, plain(X[:3], X))
+    np.testing.assert_allclose(std**2, spread, rtol=1e-6)
+    for learner, y in ((RNTKClassifier, labels), (RNTKRegressor, values)):
+        tried = learner(start=kernel, n_members=1).fit(X, y).cv_results_["params"]
+        assert any(params.get("start") for params in tried)  # with the kind that it has

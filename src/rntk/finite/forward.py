@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..network import Network
+from ..network import Network, Readout
 from .inputs import Reading
 from .weights import layer_scales, readout_scale
 
@@ -71,7 +71,7 @@ def run(
             below = _recur(activation, scale.w, W, architecture.tied, start, drive, alive)
         initial.append(start)
         states.append(below)
-    pooled = _pool(architecture.readout.name, below, reading, alive)
+    pooled = _pool(architecture.readout, below, reading, alive)
     outputs = readout_scale(architecture, width) * _matmul(pooled, weights["V"].T)
     return Run(outputs, pooled, tuple(initial), tuple(states))
 
@@ -98,11 +98,11 @@ def _recur(
     return states
 
 
-def _pool(readout: str, states: jax.Array, reading: Reading, alive: jax.Array) -> jax.Array:
+def _pool(readout: Readout, states: jax.Array, reading: Reading, alive: jax.Array) -> jax.Array:
     """What the readout sees of the last layer."""
-    if readout == "last":
+    if not readout.every_step:
         return states[reading.lengths - 1, jnp.arange(states.shape[1])]
-    if readout == "mean":
+    if readout.averages:
         total = jnp.where(alive, states, 0).sum(axis=0)
         return total / reading.lengths[:, None].astype(states.dtype)
     return states.reshape(-1, states.shape[2])[reading.rows]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import check_count, check_dtype
 from ..kernels.network import NetworkKernel
-from ..network import Network
+from ..network import READOUTS, Elman, Network
 from ..sequences import SequenceBatch
 from . import weights
 from .activations import check_twin, jax_function
@@ -226,6 +226,11 @@ def network(
     for name, size in (("width", width), ("outputs", outputs)):
         check_count(name, size)
     architecture = kernel.network()
+    if architecture.readout not in READOUTS.values() or {type(cell) for cell in architecture.cells} != {Elman}:
+        raise ValueError(
+            f"finite networks have Elman cells and the readouts {', '.join(READOUTS)}; {kernel!r} has others. Add them to "
+            "rntk/finite/forward.py"
+        )
     if activation is None:
         function = jax_function(architecture.activation)
     else:

@@ -1,7 +1,7 @@
 """Kernels as users meet them: scikit-learn objects with hyperparameters, gradients and friendly errors.
 
 In go a few standard deviations and whatever sequences the user has; out come Gram matrices. Each kernel turns its
-parameters into an `Architecture` and its data into a `SequenceBatch`, then hands both to an engine.
+parameters into a `Network` and its data into a `SequenceBatch`, then hands both to an engine.
 """
 
 from .feedforward import NTK

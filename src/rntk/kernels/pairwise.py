@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,6 @@ from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel
 
 Array = NDArray[Any]
-#: Bytes of kernel values held at once during prediction.
-BLOCK_BYTES = 1 << 26
 
 
 class Pairwise(ABC):
@@ -196,18 +193,6 @@ class _Combined(Pairwise):
         return np.asarray(values[0] + values[1] if isinstance(self.kernel, Sum) else values[0] * values[1])
 
 
-def evaluate(kernel: Any, X: SequenceBatch, Y: SequenceBatch | None = None, kind: str = "ntk") -> Any:
-    """kernel(X), or kernel(X, Y), as it comes; for `kind` "nngp" of the kernel's method of that name.
-
-    Without `Y` a kernel object may add noise to the diagonal. A function gets the same sequences twice.
-    """
-    function = kernel if kind == "ntk" else kernel.nngp
-    left = suited(kernel, X)
-    if Y is not None:
-        return function(left, suited(kernel, Y))
-    return function(left) if isinstance(kernel, Kernel) else function(left, left)
-
-
 def suited(kernel: Any, X: SequenceBatch) -> Any:
     """The sequences in the form that this kernel takes.
 
@@ -282,36 +267,3 @@ def read_sequences(X: Any) -> SequenceBatch:
         else:
             raise
         raise SequenceError(f"{error}\n{words}", error.problems) from None
-
-
-def gram(kernel: Any, X: SequenceBatch, Y: SequenceBatch | None = None) -> Array:
-    """kernel(X), or kernel(X, Y), as a float64 matrix, whatever kind of kernel it is."""
-    shape = (len(X), len(X if Y is None else Y))
-    K = np.asarray(evaluate(kernel, X, Y), dtype=np.float64)
-    if K.shape != shape:
-        hint = '; readout="sequence" has no single value per pair' if K.size > np.prod(shape) else ""
-        raise ValueError(f"the kernel returned a matrix of shape {K.shape} where {shape} was expected{hint}")
-    if not np.isfinite(K).all():
-        raise ValueError("the kernel returned values that are not finite numbers")
-    return K
-
-
-def self_gram(kernel: Any, X: SequenceBatch) -> Array:
-    """k(x, x) for every x, as `kernel(X)` has it on its diagonal."""
-    if isinstance(kernel, Kernel):
-        return np.asarray(kernel.diag(suited(kernel, X)), dtype=np.float64)
-    return np.array([gram(kernel, X.take([i]))[0, 0] for i in range(len(X))])
-
-
-def in_blocks(
-    new: SequenceBatch, columns: int, evaluate: Callable[[SequenceBatch], Array], block_bytes: int = BLOCK_BYTES
-) -> Array:
-    """`evaluate` on consecutive parts of `new`, so that no more than `block_bytes` of kernel values exist at once."""
-    rows = max(1, block_bytes // (8 * max(columns, 1)))
-    parts = [evaluate(new.take(np.arange(a, min(a + rows, len(new))))) for a in range(0, len(new), rows)]
-    return np.concatenate(parts)
-
-
-def is_tangent_kernel(kernel: Any) -> bool:
-    """Whether `kernel` is a network's: then it has an NNGP kernel beside the tangent kernel."""
-    return isinstance(kernel, NetworkKernel)

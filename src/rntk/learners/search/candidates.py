@@ -80,7 +80,7 @@ def started_with(kernel: Any, batch: SequenceBatch, max_length: int) -> list[Can
     """A kernel of the user's, and the same with its σ_w a little smaller and larger, on values and on differences."""
     if kernel is None:
         return []
-    block = -(-batch.max_length // max_length) if getattr(kernel, "readout", "last") == "mean" else 1
+    block = -(-batch.max_length // max_length) if kernel.network().readout.every_step else 1
     sigma_w = np.asarray(kernel.sigma_w, dtype=np.float64)
     return [
         Candidate(

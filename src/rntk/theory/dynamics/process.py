@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ...kernels import KernelPair
-from ...kernels.pairwise import in_blocks, suited
+from ...kernels.pairwise import suited
 from ...sequences import SequenceBatch
+from ...sequences.targets import read_values
 from .clock import Array, Clock
 from .spectrum import Spectrum
 
-#: Sequences whose variances at the start are read off the diagonal of one small Gram matrix.
-_DIAGONAL_BLOCK = 64
+#: Bytes of kernel values and results held at once.
+BLOCK_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,8 @@ class Process:
     def of(cls, kernel: Any, X: SequenceBatch, ridge: float) -> Process:
         """Evaluate both kernels on the training sequences, and decompose K."""
         data = suited(kernel, X)
-        prior, K = (None, kernel(data)) if kernel.normalize else kernel.both(data)
+        pair = None if kernel.normalize else kernel.both(data)
+        prior, K = (None, kernel(data)) if pair is None else (pair.nngp, getattr(pair, kernel.kind))
         spectrum = Spectrum.of(np.asarray(K, dtype=np.float64), ridge, float(np.finfo(K.dtype).eps))
         V = spectrum.vectors
         return cls(kernel, X, spectrum, None if prior is None else V.T @ np.asarray(prior, dtype=np.float64) @ V)
@@ -109,13 +111,12 @@ class Process:
     def _both_cross(self, points: SequenceBatch) -> KernelPair:
         """(n, N) each: 𝒦(x, X) V and Θ(x, X) V."""
         pair = self.kernel.both(suited(self.kernel, points), suited(self.kernel, self.X))
+        pair = KernelPair(pair.nngp, getattr(pair, self.kernel.kind))
         return KernelPair(*(np.asarray(each, dtype=np.float64) @ self.spectrum.vectors for each in pair))
 
     def _own_prior(self, points: SequenceBatch) -> Array:
         """(n,) 𝒦(x, x) with the same-sequence term of `sigma_h`, which only `nngp(X)` has."""
-        size = 1 if per_step(self.kernel) else _DIAGONAL_BLOCK
-        blocks = (points.take(np.arange(a, min(a + size, len(points)))) for a in range(0, len(points), size))
-        return np.concatenate([np.diagonal(self.kernel.nngp(suited(self.kernel, block))) for block in blocks])
+        return np.asarray(self.kernel.of_kind("nngp").diag(suited(self.kernel, points)), dtype=np.float64)
 
     def _covariance_at_start(self) -> Array:
         if self.nngp is None:
@@ -129,35 +130,26 @@ class Process:
     def _in_blocks(self, points: SequenceBatch, gain: Array, error: Array, evaluate: Any) -> Array:
         """`evaluate` on parts of `points` whose kernels and results fit into memory."""
         rows = points.max_length if per_step(self.kernel) else 1  # per sequence
-        return in_blocks(points, rows * (5 * gain.shape[1] + 2 * len(gain) * (error.shape[1] + 1)), evaluate)
+        each = 8 * rows * (5 * gain.shape[1] + 2 * len(gain) * (error.shape[1] + 1))
+        size = max(1, BLOCK_BYTES // each)
+        parts = (points.take(np.arange(a, min(a + size, len(points)))) for a in range(0, len(points), size))
+        return np.concatenate([evaluate(part) for part in parts])
 
 
 def per_step(kernel: Any) -> bool:
     """Whether a kernel has one row per step of a sequence, not one per sequence."""
-    return bool(getattr(kernel, "readout", "last") == "sequence")
+    return bool(kernel.network().readout.per_step)
 
 
-def read_values(values: Any, name: str, kernel: Any, batch: SequenceBatch, like: Array | None = None) -> Array:
+def read_targets(values: Any, name: str, kernel: Any, batch: SequenceBatch, like: Array | None = None) -> Array:
     """One finite number, or d of them, for each sequence (or step) of `batch`; with `like`, as many as there."""
-    try:
-        found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of numbers, (n,) or (n, d), not {values!r:.80}") from None
     unit, count = ("step", len(batch.values)) if per_step(kernel) else ("sequence", len(batch))
-    if found.ndim not in (1, 2) or len(found) != count or found.size == 0:
-        order = ', the sequences one after another, since readout="sequence"' if per_step(kernel) else ""
-        raise ValueError(
-            f"{name} has shape {found.shape}, but there are {count} {unit}s: it must be ({count},) or ({count}, d), "
-            f"one value or row per {unit}{order}"
-        )
+    found = read_values(values, count, unit=unit, name=name)
     if like is not None and found.shape[1:] != like.shape[1:]:
         raise ValueError(
             f"{name} has shape {found.shape}, but the training targets have shape {like.shape}: only the number of "
             f"{unit}s may differ"
         )
-    if not np.isfinite(found).all():
-        at = int(np.flatnonzero(~np.isfinite(found).reshape(count, -1).all(axis=1))[0])
-        raise ValueError(f"{name} of {unit} {at} is not a finite number; drop or fill in what is missing")
     return found
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from ...kernels import RNTK
-from ...kernels.pairwise import is_tangent_kernel, read_sequences
+from ...kernels.network import NetworkKernel
+from ...kernels.pairwise import read_sequences
 from .clock import Array, Clock, read_clock
-from .process import Process, read_values
+from .process import Process, read_targets
 
 
 class LossCurves(NamedTuple):
@@ -110,12 +111,12 @@ class Dynamics:
 
     def __post_init__(self) -> None:
         kernel = RNTK() if self.kernel is None else self.kernel
-        if not is_tangent_kernel(kernel):
+        if not isinstance(kernel, NetworkKernel):
             raise ValueError(f"kernel must be an RNTK or NTK, since only networks are trained, not {self.kernel!r}")
         if not isinstance(self.ridge, Real) or not 0 <= float(self.ridge) < np.inf:
             raise ValueError(f"ridge must be a non-negative number, not {self.ridge!r}")
         kernel, batch = clone(kernel), read_sequences(self.X)
-        y = read_values(self.y, "y", kernel, batch).copy()
+        y = read_targets(self.y, "y", kernel, batch).copy()
         y.flags.writeable = False
         process = Process.of(kernel, batch, float(self.ridge))
         used = {"kernel": kernel, "X": batch, "y": y, "ridge": float(self.ridge), "_process": process}
@@ -256,11 +257,11 @@ class Dynamics:
         clock = read_clock(time, steps, learning_rate)
         if (X is None) != (initial_new is None):
             raise ValueError("X and initial_new go together: new sequences, and the untrained network's outputs there")
-        start = read_values(initial, "initial", self.kernel, self.X, like=self.y)
+        start = read_targets(initial, "initial", self.kernel, self.X, like=self.y)
         points, base = None, start
         if X is not None:
             points = read_sequences(X)
-            base = read_values(initial_new, "initial_new", self.kernel, points, like=self.y)
+            base = read_targets(initial_new, "initial_new", self.kernel, points, like=self.y)
         moved = self._process.moved(points, clock, _columns(self.y - start))
         return np.asarray(base + self._in_shape(moved, clock))
 
@@ -299,7 +300,7 @@ class Dynamics:
             error, variance = self._process.training_error(clock, target), self._process.training_variance(clock)
         else:
             points = read_sequences(X)
-            wanted = _columns(read_values(y, "y", self.kernel, points, like=self.y))
+            wanted = _columns(read_targets(y, "y", self.kernel, points, like=self.y))
             moved, spread = self._process.moved_and_variance(points, clock, target)
             error, variance = np.sum((moved - wanted[:, None]) ** 2, axis=(0, 2)), np.sum(spread, axis=0)
         halves = error / 2, target.shape[1] * variance / 2
