@@ -228,8 +228,8 @@ def network(
     architecture = kernel.network()
     if architecture.readout not in READOUTS.values() or {type(cell) for cell in architecture.cells} != {Elman}:
         raise ValueError(
-            f"finite networks have Elman cells and the readouts {', '.join(READOUTS)}; {kernel!r} has others. Add them to "
-            "rntk/finite/forward.py"
+            f"finite networks have Elman cells and the readouts {', '.join(READOUTS)}; {kernel!r} has others. Add them "
+            "to rntk/finite/forward.py"
         )
     if activation is None:
         function = jax_function(architecture.activation)
