@@ -291,7 +291,7 @@ def test_with_little_memory_strips_meet_a_side_while_it_is_kept(prepared):
     work = make_work(RNTK(), np.ones((40, 50)), None, "ntk", None)
     layout = work.layout(4, 10**9)
     for kept, most in ((2, 10 + 9 + 45), (6, 10 + 10 + 6 + 2), (20, 10)):  # of ten blocks, fifty-five tiles
-        side = 4 * 50 * 128
+        side = work.pairwise.nbytes(work.pairwise.prepare(work.part(0, slice(0, 4))))
         tiles = Tiles(work, layout, work.tile_bytes(4) + kept * side)
         prepared.clear()
         order = tiles.in_order()
@@ -567,10 +567,10 @@ def test_a_store_of_something_else_is_refused(tmp_path):
     for arguments, options, difference in [
         ((RNTK(sigma_w=1.0), X), {}, "kernel.sigma_w is 1.414"),
         ((RNTK(activation="erf"), X), {}, "kernel.activation is relu there and erf here"),
-        ((RNTK() + RNTK(), X), {}, "kernel.class"),
+        ((RNTK() + RNTK(), X), {}, "kernel is RNTK there and Sum here"),
         ((RNTK(), changed), {}, "X is"),
         ((RNTK(), X, X), {}, "Y is null there"),
-        ((RNTK(), X), {"kind": "nngp"}, "kind is ntk there and nngp here"),
+        ((RNTK(), X), {"kind": "nngp"}, "kernel.kind is ntk there and nngp here"),
         ((RNTK(), X), {"dtype": "float32"}, "dtype is float64 there and float32 here"),
         ((RNTK(), X), {"block": 5}, "block is 4 there and 5 here"),
         ((RNTK(), X), {"key": "mine"}, "key is nothing there and mine here"),
@@ -606,7 +606,7 @@ def test_stores_of_the_first_version_are_refused_in_one_sentence(tmp_path, name)
     [
         {"kernel": RNTK("rleu")},
         {"kernel": RNTK(depth=0)},
-        {"memory": "1kB"},
+        {"memory": "100"},
         {"kernel": RBF(), "X": [np.ones(3), np.ones(4)]},
         {"kernel": lambda A, B: A.nonsense},
         {"kernel": lambda A, B: A},

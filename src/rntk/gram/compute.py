@@ -317,7 +317,7 @@ def cached(
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{str(folder)!r} can't be used as a folder: {error.strerror}") from None
+        raise ValueError(f"cache={str(folder)!r} can't be used as a folder: {error.strerror}") from None
     name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
     out = place / f"{name}.zarr"
     try:

@@ -30,7 +30,7 @@ def identify(
     Of a kernel that can't be described and has no `key` it is like no other, not even that of the same call again.
     """
     described = describe(kernel, numbers_only=True)
-    known: dict[str, Any] = {"kernel": described} if described is not None else {}
+    known: dict[str, Any] = dict(described or {})
     if key is not None:
         known["key"] = key
     return {
@@ -63,6 +63,14 @@ def differences(there: Any, here: Any, name: str = "") -> list[str]:
             inner = f"{name}.{key}" if name else key
             lines += differences(there.get(key, "nothing"), here.get(key, "nothing"), inner)
         return lines
+    if (
+        isinstance(there, list)
+        and isinstance(here, list)
+        and len(there) == len(here) == 2
+        and isinstance(here[1], dict)
+    ):
+        # A kernel is the name of its class and its parameters.
+        return [*differences(there[0], here[0], name), *differences(there[1], here[1], name)]
     # As text: NaN is equal to itself there.
     return [] if _text(there) == _text(here) else [f"{name} is {_short(there)} there and {_short(here)} here"]
 

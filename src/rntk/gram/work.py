@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from ..engine.sides import check_channels_agree
 from ..errors import KernelOverflowError, check_choice, check_count, check_dtype
 from ..kernels import pairwise
 from ..kernels.pairwise import Pairwise, settings_of, with_settings
@@ -265,9 +264,7 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
         if not settings_of(kernel, "n_jobs"):
             raise ValueError(f"n_jobs={n_jobs} has no effect: {_name(kernel)} has no threads of its own")
         kernel = with_settings(kernel, n_jobs=n_jobs)
-    reader = pairwise.of(kernel)
-    sides = [reader.read(each, name) for each, name in ((X, "X"), (Y, "Y")) if each is not None]
-    check_channels_agree(sides, ["X", "Y"][: len(sides)])
+    sides = pairwise.of(kernel).read(*((name, each) for name, each in (("X", X), ("Y", Y)) if each is not None))
     return Work(kernel, sides[0], sides[1] if len(sides) > 1 else None, kept)
 
 

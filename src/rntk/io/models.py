@@ -59,8 +59,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from rntk import RNTKRegressor
-    >>> model = RNTKRegressor(alpha=0.1).fit([[1.0, 2.0], [3.0], [2.0, 2.0, 1.0]], [1.0, 2.0, 3.0])
+    >>> from rntk import RNTKRidge
+    >>> model = RNTKRidge(alpha=0.1).fit([[1.0, 2.0], [3.0], [2.0, 2.0, 1.0]], [1.0, 2.0, 3.0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(model, Path(folder) / "model.rntk")
     ...     copy = load(Path(folder) / "model.rntk")

@@ -47,13 +47,13 @@ _ENCODE = "save it as UTF-8 text"
 
 def refusal(path: Path | str, problem: str, advice: str) -> DataFileError:
     """Return the error for a file, or a call, that gives no reason to look at single lines."""
-    return DataFileError(f"{path} cannot be read: {problem}; {advice}", [problem])
+    return DataFileError(f"{path} cannot be read: {problem}; {advice}", [problem], str(path))
 
 
 def from_report(report: ProblemReport) -> DataFileError:
     """Return everything filed in the report as one `DataFileError`."""
     error = report.error()
-    return DataFileError(str(error), error.problems)
+    return DataFileError(str(error), error.problems, error.subject)
 
 
 def clip(text: str, limit: int = 30) -> str:

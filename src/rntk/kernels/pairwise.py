@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Exponentiation, Kernel, KernelOperator, Product, Sum
 
-from ..engine import Engine, choose_engine
-from ..engine.array.libraries import to_host
+from ..engine import Engine, choose_engine, load_engine
+from ..engine.array.libraries import foreign_arrays, is_elsewhere, to_host
+from ..engine.sides import check_channels_agree
 from ..errors import SequenceError
 from ..network import as_readout
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel
 
 Array = NDArray[Any]
+#: Copies of its arguments that a kernel may make which isn't ours, on the high side.
+COPIES = 16
 
 
 class Pairwise(ABC):
@@ -44,11 +47,16 @@ class Pairwise(ABC):
         self.dtype = np.result_type(*(settings_of(kernel, "dtype") or ["float64"]))
         self.per_step = any(each.per_step for each in map(as_readout, settings_of(kernel, "readout")))
 
-    def read(self, X: Any, name: str = "X") -> Any:
-        """Data of a user as a batch; sequences on a device stay there if the kernel takes them."""
-        batch = as_batch(X, name=name)
-        suited(self.kernel, batch)  # refuses what the kernel can't read
-        return batch
+    def read(self, *named: tuple[str, Any]) -> list[Any]:
+        """What users gave, (name, data) each, as batches; sequences on a device stay there if the kernel takes them."""
+        if any(is_elsewhere(array) for _, data in named for array in foreign_arrays(data)):
+            called = getattr(self.kernel, "__name__", type(self.kernel).__name__)
+            raise TypeError(f"sequences on a device are for kernels of networks, not for {called}")
+        batches = [as_batch(data, name=name) for name, data in named]
+        for batch in batches:
+            suited(self.kernel, batch)  # refuses what the kernel can't read
+        check_channels_agree(batches, [name for name, _ in named])
+        return batches
 
     def plan(self, *batches: SequenceBatch) -> None:  # noqa: B027
         """Learn what must be the same for all sequences that will be compared, such as the terms of an expansion."""
@@ -69,9 +77,9 @@ class Pairwise(ABC):
         """Work for all pairs of sequences of these lengths, in steps of a recursion."""
         return float(len(left) * len(right) * min(left.mean(), right.mean()))
 
+    @abstractmethod
     def nbytes(self, a: Any) -> int:
         """Memory that something prepared takes, about."""
-        return 0
 
     def gram(self, X: SequenceBatch, Y: SequenceBatch | None = None) -> Array:
         """Gram matrix of batches, where nobody keeps what was prepared."""
@@ -95,14 +103,11 @@ class _Network(Pairwise):
         super().__init__(kernel)
         self._plan = kernel.plan()
         self._needs: Any = None
-        self._engine: Engine | None = None
+        self._engine: Engine = choose_engine(kernel.engine, self._plan.network)[0]
 
-    def read(self, X: Any, name: str = "X") -> Any:
-        network = self._plan.network
-        self._engine = choose_engine(self.kernel.engine, network, X)[0]
-        if self._engine.name == "array":
-            return self._engine.read(self.kernel.read_batch, (name, X))[0]
-        return super().read(X, name)
+    def read(self, *named: tuple[str, Any]) -> list[Any]:
+        engine = choose_engine(self.kernel.engine, self._plan.network, *(data for _, data in named))[0]
+        return engine.read(self.kernel.read_batch, *named) if engine.name == "array" else super().read(*named)
 
     def cost(self, left: Any, right: Any) -> float:
         return self._plan.network.cost(left, right)
@@ -111,25 +116,26 @@ class _Network(Pairwise):
         return int(a.nbytes)
 
     def plan(self, *batches: Any) -> None:
-        self._needs = self.engine.needs(self._plan, *map(self._suited, batches))
-
-    @property
-    def engine(self) -> Engine:
-        if self._engine is None:
-            self._engine = choose_engine(self.kernel.engine, self._plan.network)[0]
-        return self._engine
+        batches = tuple(map(self._suited, batches))
+        self._needs = self._engine.needs(self._plan, *batches)
 
     def _suited(self, batch: Any) -> Any:
-        return self.kernel.read_batch(suited(self.kernel, batch)) if isinstance(batch, SequenceBatch) else batch
+        """The batch as the engine takes it; where it lies says which engine that is."""
+        if not isinstance(batch, SequenceBatch):
+            self._engine = load_engine("array")
+            return batch
+        batch = self.kernel.read_batch(suited(self.kernel, batch))
+        return self._engine.read(lambda data, _: data, ("X", batch))[0]
 
     def prepare(self, batch: Any) -> Any:
-        return self.engine.prepare(self._plan, self._suited(batch), self._needs)
+        batch = self._suited(batch)
+        return self._engine.prepare(self._plan, batch, self._needs)
 
     def pairs(self, a: Any, b: Any = None) -> Array:
-        return to_host(getattr(self.engine.pairs(a, b), self._plan.network.kind))
+        return to_host(getattr(self._engine.pairs(a, b), self._plan.network.kind))
 
     def diagonal(self, a: Any) -> Array:
-        return to_host(self.engine.diagonal(self._plan, a.batch))
+        return to_host(self._engine.diagonal(self._plan, a.batch))
 
 
 class _Plain(Pairwise):
@@ -137,6 +143,10 @@ class _Plain(Pairwise):
 
     def prepare(self, batch: SequenceBatch) -> Any:
         return suited(self.kernel, batch), len(batch)
+
+    def nbytes(self, a: Any) -> int:
+        # A function may copy what it gets, in double precision, a few times.
+        return COPIES * 8 * sum(np.size(each) for each in a[0])
 
     def pairs(self, a: Any, b: Any = None) -> Array:
         (left, n), (right, m) = a, a if b is None else b
@@ -164,6 +174,10 @@ class _Combined(Pairwise):
         power = isinstance(kernel, Exponentiation)
         self.parts = [of(each) for each in ((kernel.kernel,) if power else (kernel.k1, kernel.k2))]
 
+    def read(self, *named: tuple[str, Any]) -> list[Any]:
+        networks = all(isinstance(part, _Network) for part in self.parts)
+        return self.parts[0].read(*named) if networks else super().read(*named)
+
     def plan(self, *batches: SequenceBatch) -> None:
         for part in self.parts:
             part.plan(*batches)
@@ -175,7 +189,8 @@ class _Combined(Pairwise):
         return sum(part.nbytes(x) for part, x in zip(self.parts, a, strict=True))
 
     def prepare(self, batch: SequenceBatch) -> Any:
-        suited(self.kernel, batch)  # refuses what its parts can't read together
+        if isinstance(batch, SequenceBatch):
+            suited(self.kernel, batch)  # refuses what its parts can't read together
         return [part.prepare(batch) for part in self.parts]
 
     def pairs(self, a: Any, b: Any = None) -> Array:
