@@ -5,7 +5,7 @@
 The plain version computes each Gram matrix by the textbook recursion in NumPy (`rivals.py`, which has no biases and one
 σ: the same work for every kernel of the grid) and cross-validates scikit-learn's `SVC` on it. A full run would take
 hours, so it is timed on a sample of kernels and multiplied up; the record says so. Without `--data` both run on noise
-of the size of ECG200 (100 sequences of 96 steps). Also timed: `search="fast"` at 1000 × 300.
+of the size of ECG200 (100 sequences of 96 steps). Also timed: `RNTKClassifier` at 1000 × 300.
 """
 
 from __future__ import annotations

@@ -111,6 +111,8 @@ class HermiteActivation(Activation):
         are as exact as equal ones. Taken on trust; None looks for it at some thousand numbers.
     exact : expansion.Function or None
         φ and φ' of lists of python-flint's `arb`; without it the reference engine knows them to sixteen digits.
+    jax : callable or None
+        φ in functions of JAX, for `rntk.finite`.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 In go data sets that ship with aeon; out come `Trial`s (what was chosen, how accurate, how long) and a PNG file. The
 comparison is kept fair on purpose: both kernels get the same classifier, the same folds of the training set, the same
 number of settings to choose from, and one look at the test set. So scikit-learn's grid search chooses on both sides,
-and not `RNTKClassifierCV`, which tries far more and has no such rival.
+and not `RNTKClassifier`, which tries far more and has no such rival.
 """
 
 from __future__ import annotations

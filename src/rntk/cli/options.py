@@ -1,4 +1,4 @@
-"""The arguments that `fit`, `predict` and `score` share, and what they stand for."""
+"""The arguments that commands share, and what they stand for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Engines: how the recursion is computed.
 
 In go a `Plan` and batches; out come sides, all that belongs to each sequence alone, and from pairs of sides Gram
-matrices (`contract`). Two engines share this contract and no arithmetic: `reference` is for reading and for checks,
+matrices (`contract`). Two engines share it and no arithmetic: `reference` is for reading and for checks,
 `fused` for speed; what they have in common beyond it, both directions of reading and normalisation, is in `sides`. A
 third one, `array`, is for sequences that lie on a device other than the CPU, where all of the work and the result stay.
 """

@@ -32,6 +32,8 @@ class NTK(NetworkKernel):
         Number of hidden layers.
     normalize, kind, dtype, engine, n_jobs, progress
         As for `RNTK`.
+    sigma_w_bounds, sigma_b_bounds, sigma_v_bounds : (float, float) or "fixed"
+        Bounds for hyperparameter optimisation. A sigma of zero is always fixed.
 
     Notes
     -----

@@ -33,8 +33,9 @@ class RNTK(NetworkKernel):
     Parameters
     ----------
     activation : str, Activation or callable
-        "relu", "erf", "identity", "abs", "sin", "gelu", "leaky_relu(a)" in closed form; "tanh", "sigmoid" or any
-        function of NumPy arrays by an expansion whose error is estimated.
+        "relu", "erf", "identity", "abs", "sin", "cos", "gelu", "gaussian", "leaky_relu(a)", "snake(a)",
+        "sinusoid(a, b)", "tilted_sin(a)", "rectified_power(p)" in closed form; "tanh", "sigmoid" or any function of
+        NumPy arrays by an expansion whose error is estimated.
     sigma_w : float or sequence of float
         Standard deviation of the recurrent weights; one number, or one per layer, as the next three. ReLU neither
         forgets nor explodes at √2.

@@ -59,12 +59,15 @@ class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
         Parameters
         ----------
-        X : sequences, see `rntk.sequences.as_batch`
-        y : ignored
+        X : sequences
+            Whatever `rntk.sequences.as_batch` reads.
+        y : object
+            Ignored.
 
         Returns
         -------
         self
+            Fitted.
         """
         batch = as_batch(X)
         self._learn(batch)
@@ -76,8 +79,8 @@ class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
         Parameters
         ----------
-        X : sequences, see `rntk.sequences.as_batch`
-            With as many channels as those of `fit`, if that was called.
+        X : sequences
+            Whatever `rntk.sequences.as_batch` reads, with as many channels as those of `fit`, if that was called.
 
         Returns
         -------

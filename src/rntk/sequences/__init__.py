@@ -9,7 +9,7 @@ of an input are raised together in one `rntk.errors.SequenceError`; code downstr
 nothing.
 
 Imports run one way: ``errors`` <- ``defects`` (what is wrong with an input) <- ``batch`` (the class and its
-invariants) <- ``gate`` (reading user data).
+invariants) <- ``gate`` (reading user data). ``targets`` is the gate of labels, values and weights.
 """
 
 from __future__ import annotations

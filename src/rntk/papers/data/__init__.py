@@ -8,7 +8,7 @@ In: a folder of files as the archives offer them, passed as `folder` or named by
 split or another version of a set would otherwise show up as an odd accuracy, and nobody would know why.
 
 Imports run one way: ``facts`` (sizes), ``folder`` (where files are), ``bundled`` (what aeon has) <- ``loading``;
-``prices`` stands beside them. ``segments`` cuts windows from one long series.
+``prices`` and ``recording`` stand beside them. ``segments`` cuts windows from one long series, ``made`` draws tasks.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ width to compare with. The kernels of this library are special cases with closed
 row, and its expectations are computed by numbers.
 
 Imports run one way: `recursion` (the problem, checked once) and `gaussian` (covariances of any rank) <- `quadrature`,
-`monte_carlo` (two ways to the limit) and `simulation` (finite width) <- `evolution` (chooses, for the caller).
+`monte_carlo` (two ways to the limit) and `simulation` (finite width) <- `states` (chooses, for the caller).
 """
 
 from .simulation import simulate
