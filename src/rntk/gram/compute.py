@@ -63,7 +63,7 @@ def compute(
         key whenever the function, or anything it reads, is another one.
     kind : {"ntk", "nngp"}
         kernel(X), or kernel.nngp(X).
-    dtype : {"float32", "float64"} or None, default=None
+    dtype : "float32", "float64" or None
         For kernel and result; None is that of the kernel.
     block : int, optional
         Sequences per side of a tile. None is that of the store where there is one; otherwise it is chosen so that

@@ -24,16 +24,28 @@ class NTK(NetworkKernel):
     ----------
     activation : str or Activation or callable
         As for `RNTK`.
-    sigma_w, sigma_b : Sigma
-        Standard deviations of weights and biases; one number, or one per layer.
+    sigma_w : float or sequence of float
+        Standard deviation of the weights; one number, or one per layer.
+    sigma_b : float or sequence of float
+        Of the biases, likewise.
     sigma_v : float
         Standard deviation of the output weights.
     depth : int
         Number of hidden layers.
-    normalize, kind, dtype, engine, n_jobs, progress
-        As for `RNTK`.
-    sigma_w_bounds, sigma_b_bounds, sigma_v_bounds : (float, float) or "fixed"
+    normalize : bool
+        As for `RNTK`, and so are the next five.
+    kind : "ntk" or "nngp"
+        Which of the two kernels.
+    dtype : "float64" or "float32"
+        Precision.
+    engine : "auto", "fused", "reference" or "array"
+        Who computes.
+    n_jobs, progress : int or None, bool or None
+        Threads, and whether to show a bar.
+    sigma_w_bounds : (float, float) or "fixed"
         Bounds for hyperparameter optimisation. A sigma of zero is always fixed.
+    sigma_b_bounds, sigma_v_bounds : (float, float) or "fixed"
+        Of the others.
 
     Notes
     -----

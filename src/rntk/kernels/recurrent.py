@@ -72,8 +72,10 @@ class RNTK(NetworkKernel):
         Threads; None is all cores.
     progress : bool or None
         None shows a bar on a terminal after two seconds; True always; False never.
-    sigma_w_bounds, sigma_u_bounds, sigma_b_bounds, sigma_h_bounds, sigma_v_bounds : (float, float) or "fixed"
+    sigma_w_bounds : (float, float) or "fixed"
         Bounds for hyperparameter optimisation. A sigma of zero is always fixed.
+    sigma_u_bounds, sigma_b_bounds, sigma_h_bounds, sigma_v_bounds : (float, float) or "fixed"
+        Of the others.
 
     Notes
     -----

@@ -57,7 +57,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelL
     memory : int or str, default="1GB"
         Budget for kernel values and the work on them, bytes or a text. The features themselves, which the caller asked
         for, come on top.
-    dtype : {"float32", "float64"} or None, default=None
+    dtype : "float32", "float64" or None, default=None
         Of the features; None is the kernel's own.
     random_state : int, RandomState or None, default=None
         For the choice of landmarks.

@@ -24,8 +24,10 @@ def scale_factors(T: int, nu_w: float, nu_f: float = 1.0, nu_c: float = 1.0) -> 
     ----------
     T : int
         Number of lags.
-    nu_w, nu_f, nu_c : float
-        Variances of the entries of W, F and C; stable networks have nu_w < 1.
+    nu_w : float
+        Variance of the entries of W; stable networks have nu_w < 1.
+    nu_f, nu_c : float
+        Variances of the entries of F and C.
 
     Returns
     -------
@@ -117,8 +119,10 @@ def sequence_kernel(
         The rows.
     Y : sequences, optional
         The columns, X unless given.
-    nu_w, nu_f, nu_c : float
-        Variances of the weights.
+    nu_w : float
+        Variance of the recurrent weights.
+    nu_f, nu_c : float
+        Variances of the input and output weights.
     outputs : int
         n_y; the kernel is repeated on the diagonal for each.
 
@@ -184,8 +188,10 @@ def kernel_product(
         The rows and the columns.
     v : array-like of shape (ΣT',) or (ΣT', k)
         One value, or one vector, per step of every sequence of Y.
-    nu_w, nu_f, nu_c : float
-        Variances of the weights.
+    nu_w : float
+        Variance of the recurrent weights.
+    nu_f, nu_c : float
+        Variances of the input and output weights.
     method : "auto", "fft" or "direct"
         As in `ScaledConv1D`.
 

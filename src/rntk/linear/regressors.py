@@ -116,8 +116,11 @@ class LinearRNNRegressor(FilterRegressor):
 
     Parameters
     ----------
-    nu_w, nu_f, nu_c : float
-        Variances of the weights at initialisation. ν_W is the memory: lags much beyond 1/(1 - ν_W) are costly to use.
+    nu_w : float
+        Variance of the recurrent weights at initialisation. It is the memory: lags much beyond 1/(1 - ν_W) are costly
+        to use.
+    nu_f, nu_c : float
+        Variances of the input and output weights.
     alpha : float
         Ridge.
     lags : int, optional

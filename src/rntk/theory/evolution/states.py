@@ -123,10 +123,11 @@ def state_evolution(
         Nodes of the quadrature along each direction, at least 2; unless given, 400, 128, 48 or 24 by rank. A polynomial
         G of a degree below half the order is integrated exactly, with an error that shows it: for those a small order
         reaches ranks beyond four.
-    samples, replicates : int
-        Of Monte Carlo. Each replicate runs its own recursion, and the standard error is that of their mean. There is a
-        bias of O(1/samples) beside it, negligible as long as replicates are far fewer than samples. Memory: 8 (L + 1) ·
-        samples · T · d_q bytes, L = len(G).
+    samples : int
+        Of Monte Carlo, in each replicate. There is a bias of O(1/samples) beside the standard error, negligible as long
+        as replicates are far fewer than samples. Memory: 8 (L + 1) · samples · T · d_q bytes, L = len(G).
+    replicates : int
+        Each runs its own recursion, and the standard error is that of their mean.
     seed : int
         Of Monte Carlo.
 
