@@ -1,11 +1,13 @@
 """rntk: exact kernels of infinitely wide recurrent networks.
 
-Everything named in `__all__` is promised; the rest may move. Names load on first use, so that `import rntk` costs
-nothing: scikit-learn and Numba come in with the first kernel.
+What stands in `__all__`, here and in the parts `adapters`, `finite`, `gram`, `io`, `linear`, `papers`, `plot`,
+`preprocessing` and `theory`, is promised; the rest may move. Names load on first use, so that `import rntk` costs nothing:
+scikit-learn and Numba come in with the first kernel.
 """
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +22,8 @@ __all__ = [
     "KernelOverflowError",
     "NystromFeatures",
     "RNTKClassifier",
-    "RNTKClassifierCV",
     "RNTKGaussianProcessRegressor",
     "RNTKRegressor",
-    "RNTKRegressorCV",
     "RNTKRidge",
     "RNTKRidgeClassifier",
     "Sensitivity",
@@ -67,7 +67,24 @@ _HOME = {
 }
 
 #: Parts that load when they are first touched, `rntk.finite` for example.
-_PARTS = ("activations", "adapters", "finite", "gram", "io", "linear", "papers", "plot", "preprocessing", "theory")
+_PARTS = (
+    "activations",
+    "adapters",
+    "engine",
+    "errors",
+    "finite",
+    "gram",
+    "io",
+    "kernels",
+    "learners",
+    "linear",
+    "network",
+    "papers",
+    "plot",
+    "preprocessing",
+    "sequences",
+    "theory",
+)
 
 if TYPE_CHECKING:
     from . import activations as activations
@@ -102,7 +119,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"rntk.{name}")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'rntk' has no attribute {name!r}")
+    near = get_close_matches(name, [*__all__, *_PARTS], 1) if not name.startswith("_") else []
+    raise AttributeError(f"module 'rntk' has no attribute {name!r}" + (f"; is it {near[0]!r}?" if near else ""))
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .extras import require
 from .options import (
     DataArgument,
     ForceOption,
@@ -60,6 +61,8 @@ def fit(
 ) -> None:
     """Choose kernels for labelled sequences, fit, and save the model."""
     check_target(out, force, (data,))
+    if cache is not None:
+        require("disk", ("zarr",))
     content = read_data(data, label, format, missing)
     classify, y = _targets(content, task)
 

@@ -16,13 +16,8 @@ if TYPE_CHECKING:
     from ..io import LabelledSequences
 
 
-class Format(StrEnum):
-    """File formats of sequences."""
-
-    TSV = "tsv"
-    TS = "ts"
-    ARFF = "arff"
-    CSV = "csv"
+#: File formats of sequences.
+Format = StrEnum("Format", list(FORMATS))
 
 
 class Missing(StrEnum):

@@ -35,6 +35,10 @@ class Run:
         """matplotlib figures by name."""
         return self.study.figures(self.results)
 
+    def __repr__(self) -> str:
+        lines = [f"{row['verdict']}: {row['sentence']} ({row['ours']})" for row in self.verdicts]
+        return "\n".join([f"{self.study.name}, {len(self.results)} units", *lines])
+
 
 def run(
     name: str,
