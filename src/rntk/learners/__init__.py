@@ -1,7 +1,7 @@
 """Learners on any sequence kernel, in the manner of scikit-learn.
 
 In go sequences (whatever `rntk.as_batch` reads) and targets; out come predictions. `base` reads data and keeps the
-training side of the kernel prepared, `targets` reads labels, values and weights; each learner is one module on top:
+training side of the kernel prepared (targets are read by `rntk.sequences.targets`); each learner is one module on top:
 `search` chooses kernels, `svm`, `ridge` and `gaussian_process` take one, `nystrom` and `conjugate` are for more
 sequences than a Gram matrix in memory allows.
 """
