@@ -184,8 +184,8 @@ class ProblemReport:
         """Add a line to what the message suggests."""
         self._advice[advice] = None
 
-    def error(self) -> SequenceError:
-        """Return the one exception that tells everything filed so far."""
+    def error(self, error_type: type[SequenceError] = SequenceError) -> SequenceError:
+        """Return the one exception, of this type, that tells everything filed so far."""
         assert self, "an error was asked for, but no problem was reported"
         shown = self._choose_lines()
         total = sum(self._counts.values())
@@ -200,7 +200,7 @@ class ProblemReport:
         if self._advice:
             message.append("What to try:")
             message += [f"  - {advice}" for advice in self._advice]
-        return SequenceError("\n".join(message), [text for _, _, text in shown], self.name)
+        return error_type("\n".join(message), [text for _, _, text in shown], self.name)
 
     def _choose_lines(self) -> list[tuple[int, str, str]]:
         """Pick (position, kind, text) of the lines to show, in order of position."""
@@ -381,7 +381,7 @@ def name_tiles(tiles: Sequence[tuple[int, int]], limit: int = 5) -> str:
 # -- optional parts ----------------------------------------------------------------------------------------------------
 
 
-class MissingExtraError(ImportError):
+class MissingExtraError(ModuleNotFoundError):
     """A package that an optional part of rntk needs can't be imported.
 
     Parameters

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
 from typing import IO, Any
@@ -20,7 +20,6 @@ from typing import IO, Any
 import numpy as np
 
 from .errors import BusyError
-from .errors import say_bytes as say_bytes
 
 #: Seconds of work before a bar appears.
 PATIENCE = 2.0
@@ -36,18 +35,10 @@ class Execution:
         Threads, as in `count_threads`.
     progress : bool or None
         Whether to show a bar, as in `progress_bar`.
-    memory : int
-        Bytes that what is held at a time may take.
-
-    Examples
-    --------
-    >>> Execution(n_jobs=2, progress=True).quiet()
-    Execution(n_jobs=2, progress=False, memory=1000000000)
     """
 
     n_jobs: int | None = None
     progress: bool | None = None
-    memory: int = 10**9
 
     def threads(self) -> int:
         """How many threads there are."""
@@ -62,14 +53,6 @@ class Execution:
     ) -> None:
         """work(item) for every item, on the threads; an error or an interrupt stops what has not begun."""
         run_in_threads(work, items, self.threads(), advance)
-
-    def quiet(self) -> Execution:
-        """Without a bar: for calls inside somebody's bar."""
-        return replace(self, progress=False)
-
-    def alone(self) -> Execution:
-        """On one thread without a bar: for calls in a worker."""
-        return replace(self, n_jobs=1, progress=False)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from helpers.settings import CLOSED, for_each, settings
 from helpers.tolerances import TOLERANCE, entry_error, relative_error
 from rntk import NTK, RNTK, RNTKRidge
 from rntk.engine import choose_engine
-from rntk.engine.array import problem, read_arrays, to_host
+from rntk.engine.array import blocks, read_arrays, to_host
 from rntk.errors import KernelOverflowError, SequenceError
 from rntk.sequences import as_batch
 
@@ -269,7 +269,7 @@ def test_near_duplicates_keep_their_digits(activation, sigmas, precision):
     batches = read_arrays(kernel.read_batch, ("X", [x]), ("Y", others))
     library = replace(batches[0].library, double=precision != "float32 alone")
     batches = [replace(batch, library=library) for batch in batches]
-    engine = problem.ArrayEngine()
+    engine = blocks.ArrayEngine()
     nngp, ntk, _ = engine.pairs(*(engine.prepare(kernel.plan("nngp", "ntk"), batch) for batch in batches))
     got = ntk, nngp
     wanted = np.array([exact(activation, x, y, sigmas) for y in others]).T
@@ -344,13 +344,13 @@ def test_blocks_change_nothing(option, monkeypatch):
     rng = np.random.default_rng(2)
     X = [rng.standard_normal((length, 2)) for length in (4, 9, 1, 6, 9, 2, 5)]
     Y = [rng.standard_normal((length, 2)) for length in (12, 3, 8)]
-    kernel, engine = RNTK(**OPTIONS[option]), problem.ArrayEngine()
+    kernel, engine = RNTK(**OPTIONS[option]), blocks.ArrayEngine()
     plan = kernel.plan("nngp", "ntk")
     for other in (None, Y):
         batches = read_arrays(kernel.read_batch, ("X", X), *([] if other is None else [("Y", other)]))
         results, diagonals = [], []
         for memory, panels in ((1, 7), (1 << 24, 1)):
-            monkeypatch.setattr(problem, "CACHE_BYTES", memory)
+            monkeypatch.setattr(blocks, "CACHE_BYTES", memory)
             sides = [engine.prepare(plan, batch) for batch in batches]
             assert len(sides[0].panels) == panels
             results.append(engine.pairs(*sides))

@@ -62,7 +62,7 @@ def jacobians(net, parameters, *data) -> list[np.ndarray]:
         found = []
         for side, X in enumerate(data):
             batch = net.read(X, "X")
-            inputs = read(batch, net.architecture, net.width, net.directions, dtype, state_seed=0, side=side)
+            inputs = read(batch, net.network, net.width, net.directions, dtype, state_seed=0, side=side)
             leaves = jax.tree_util.tree_leaves(derivative(parameters, inputs))
             found.append(np.concatenate([np.asarray(leaf).reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=2))
     return found
@@ -112,7 +112,7 @@ def test_outputs_are_those_of_the_numpy_network(options):
     batch = net.read(X, "X")
     dtype = np.dtype(np.float64)
     with finite.precision(dtype):
-        readings = read(batch, net.architecture, net.width, net.directions, dtype, state_seed=8)
+        readings = read(batch, net.network, net.width, net.directions, dtype, state_seed=8)
     got = np.asarray(net(parameters, X, state_seed=8))
     for component in range(2):
         expected = [

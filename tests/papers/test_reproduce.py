@@ -18,17 +18,10 @@ import pytest
 from helpers import toy_studies
 from helpers.toy_studies import Toy
 from rntk import papers
+from rntk.errors import BusyError
 from rntk.papers import STUDIES, Finding, Mode, NotRunError, Results, Unit, reproduce, write_report
-from rntk.papers.record import (
-    BusyError,
-    DamagedRecordError,
-    StudyFolder,
-    digest,
-    locked,
-    plain,
-    read_sealed,
-    write_sealed,
-)
+from rntk.papers.record import DamagedRecordError, StudyFolder, digest, plain, read_sealed, write_sealed
+from rntk.runtime import locked
 
 pytest.importorskip("matplotlib", reason='figures need matplotlib: pip install "rntk[plot]"')
 pytest.importorskip("jinja2", reason='the report needs jinja2: pip install "rntk[reproduce]"')
@@ -161,7 +154,8 @@ def test_seals(tmp_path):
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
-    with locked(tmp_path / "quick"), pytest.raises(BusyError, match="another run"):
+    (tmp_path / "quick").mkdir()
+    with locked(tmp_path / "quick" / ".lock"), pytest.raises(BusyError, match="another run"):
         run(tmp_path, Toy())
 
 

@@ -11,7 +11,7 @@ import typer
 
 from .extras import require
 from .fit import TASK_HELP, Task
-from .options import Format, FormatOption, LabelOption, Missing, MissingOption, read_data
+from .options import FormatOption, LabelOption, Missing, MissingOption, read_data
 from .output import make_console
 from .refusal import refuse, refusing
 
@@ -58,7 +58,7 @@ def explore(
     console.print("ended")
 
 
-def _study(data: Path | None, task: Task, label: str, format: Format | None, missing: Missing) -> Study:
+def _study(data: Path | None, task: Task, label: str, format: str | None, missing: Missing) -> Study:
     """What to look at, or a refusal."""
     from ..explore import Study, cylinder_bell_funnel
 

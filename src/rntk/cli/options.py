@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from ..io import LabelledSequences
 
 
-#: File formats of sequences.
-Format = StrEnum("Format", list(FORMATS))
-
-
 class Missing(StrEnum):
     """What to do about missing values."""
 
@@ -32,18 +28,20 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model th
 LabelOption = Annotated[
     str, typer.Option(metavar="WHERE", help="Where labels stand: auto, first, last, none, or a column's name.")
 ]
-FormatOption = Annotated[Format | None, typer.Option("--format", help="Format of DATA, if its suffix does not tell.")]
+FormatOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Format of DATA if its suffix does not tell: tsv, ts, arff or csv.")
+]
 MissingOption = Annotated[Missing, typer.Option(help="Missing values: refuse the file, or fill them in.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")]
 
 
-def read_data(path: Path, label: str, format: Format | None, missing: Missing) -> LabelledSequences:
+def read_data(path: Path, label: str, format: str | None, missing: Missing) -> LabelledSequences:
     """The sequences in a file, or a refusal."""
     from ..io import read
 
     with refusing():
-        return read(path, format=None if format is None else format.value, label=label, missing=missing.value)
+        return read(path, format=format, label=label, missing=missing.value)
 
 
 def load_model(path: Path) -> Any:

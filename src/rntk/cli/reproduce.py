@@ -50,10 +50,10 @@ def reproduce(
 
     import matplotlib
 
+    from ..errors import BusyError
     from ..papers import Mode, write_report
     from ..papers import reproduce as run
     from ..papers.data.folder import choose_folder
-    from ..papers.record import BusyError
 
     matplotlib.use("Agg")  # files, never windows
     mode = Mode.FULL if full else Mode.QUICK
@@ -65,8 +65,8 @@ def reproduce(
                 folder = choose_folder(data)
             records = run(chosen, mode, out, folder, jobs, say=lambda line: console.print(line, soft_wrap=True))
             failed = sum(len(record["failures"]) for record in records)
-    except BusyError as reason:
-        refuse(str(reason))
+    except BusyError:
+        refuse(f"another run writes into {out / mode.value}; wait for it, or pass another --out")
     except OSError as error:
         refuse(f"--out {out} can't be written: {error}")
     except KeyboardInterrupt:

@@ -86,8 +86,8 @@ class Engine(ABC):
 
     #: What users call it.
     name: ClassVar[str]
-    #: What it computes beside kernel values: "sigma slopes" (derivatives by log σ), "input slopes" (by sequences).
-    can: ClassVar[frozenset[str]] = frozenset()
+    #: Whether it computes derivatives by log σ.
+    has_sigma_slopes: ClassVar[bool] = False
     #: The cells it knows.
     cells: ClassVar[frozenset[type[Cell]]] = frozenset({Elman})
 
@@ -98,7 +98,7 @@ class Engine(ABC):
             raise NotOfferedError(
                 f'the {self.name} engine has no {unknown.pop().__name__} cells; take engine="reference" or "auto"'
             )
-        if plan.directions and "sigma slopes" not in self.can:
+        if plan.directions and not self.has_sigma_slopes:
             raise NotOfferedError(
                 f"the {self.name} engine has no derivatives by hyperparameters; bring the arrays to the CPU (X.cpu() "
                 'in PyTorch, jax.device_get(X) in JAX) and take engine="fused"'

@@ -275,7 +275,7 @@ class ReferenceEngine(HostEngine):
     """One pair of sequences after the other."""
 
     name = "reference"
-    can = frozenset({"sigma slopes", "input slopes"})
+    has_sigma_slopes = True
 
     def check(self, plan: Plan) -> None:
         for cell in plan.network.cells:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..network import Network
-from ..sequences import SequenceBatch
+from ..sequences import SequenceBatch, check_channels_agree
 from . import scale
 from .contract import Engine, Plan, Reader, Values, refuse_overflow
 from .scale import Scale
@@ -147,15 +147,6 @@ class HostEngine(Engine):
             return forwards
         at = _flip(plan.network, batch)
         return scale.add(forwards, backwards[0] if at is None else scale.take(backwards[0], at))
-
-
-def check_channels_agree(batches: list[SequenceBatch], names: list[str]) -> None:
-    """Refuse to compare sequences with different numbers of channels."""
-    for batch, name in zip(batches[1:], names[1:], strict=True):
-        if batch.n_channels != batches[0].n_channels:
-            raise ValueError(
-                f"{names[0]} has {batches[0].n_channels} channels and {name} has {batch.n_channels}; they must agree"
-            )
 
 
 def directions_of(network: Network, batch: SequenceBatch) -> list[SequenceBatch]:

@@ -1,6 +1,6 @@
-"""InputSlopes of many kernel values by their first argument: which lanes there are, and who computes them.
+"""Derivatives of many kernel values by their first argument: which lanes there are, and who computes them.
 
-In go a kernel, a batch and pairs of its sequences; out come Θ and ∂Θ/∂x of every pair. Per direction of reading the
+In go a plan, a batch and pairs of its sequences; out come Θ and ∂Θ/∂x of every pair. Per direction of reading the
 batch is walked once. Then pairs are sorted by length and cut into tasks for threads; a task lays its pairs out in
 lanes and hands them to the compiled `reverse_pass`. No number depends on how lanes are put into blocks, pairs into
 tasks, or tasks onto threads: lanes don't interact, and the lanes of one pair are added up in their own order.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import check_dtype
 from ..kernels.network import KernelPair
 from ..runtime import progress_bar
+from ..sequences import check_channels_agree
 from .empirical import MEMORY, on_batches
 from .network import FiniteNetwork
 
@@ -120,8 +121,8 @@ def samples(
 ) -> Iterator[KernelPair]:
     """The kernels of one network after another; a seed draws weights and initial states."""
     left, right = net.read(X, "X"), None if Y is None else net.read(Y, "Y")
-    if right is not None and right.n_channels != left.n_channels:
-        raise ValueError(f"X has {left.n_channels} channels and Y has {right.n_channels}; they must agree")
+    if right is not None:
+        check_channels_agree([left, right], ["X", "Y"])
     steps = max(each.max_length for each in (left, right) if each is not None)
     for seed in seeds:
         parameters = net.draw(seed, left.n_channels, steps, check_dtype(dtype))

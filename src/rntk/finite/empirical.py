@@ -144,11 +144,11 @@ def on_batches(
                 pooled = a.pooled @ b.pooled.T
                 mirror = symmetric and two != one
                 if want_nngp:  # the covariance of f and f' over draws of the readout, whatever the parameterisation
-                    _add(nngp, net.architecture.sigma_v**2 / net.width * pooled, a.rows, b.rows, mirror)
+                    _add(nngp, net.network.sigma_v**2 / net.width * pooled, a.rows, b.rows, mirror)
                 if want_ntk:
                     # By V: an output shares its readout weights only with the same component.
-                    overlap = np.kron(readout_scale(net.architecture, net.width) ** 2 * pooled, np.eye(d, dtype=dtype))
-                    overlap += _weights_overlap(net.architecture, a, b, tile)
+                    overlap = np.kron(readout_scale(net.network, net.width) ** 2 * pooled, np.eye(d, dtype=dtype))
+                    overlap += _weights_overlap(net.network, a, b, tile)
                     rows, columns = (slice(each.start * d, each.stop * d) for each in (a.rows, b.rows))
                     _add(ntk, overlap, rows, columns, mirror)
     if symmetric:
@@ -182,7 +182,7 @@ class Block(NamedTuple):
 def _blocks(net: FiniteNetwork, batch: SequenceBatch, itemsize: int, memory: int) -> Iterator[Block]:
     """As many whole sequences as fit; for the sequence readout one may be too long, and is cut by position."""
     positions = batch.max_length if net.every_step else 1
-    cost = batch.max_length * net.outputs * net.width * net.architecture.depth * itemsize  # of one position
+    cost = batch.max_length * net.outputs * net.width * net.network.depth * itemsize  # of one position
     count = max(1, memory // (cost * positions))
     size = positions if count > 1 else max(1, min(positions, memory // cost))
     for first in range(0, len(batch), count):
@@ -252,9 +252,7 @@ def _traces(
     wanted = np.stack([np.repeat(span, d), np.tile(np.arange(d), len(span))], axis=1)
     traces = []
     with precision(dtype):
-        readings = read(
-            part, net.architecture, net.width, net.directions, dtype, state_seed, side=side, first=block.first
-        )
+        readings = read(part, net.network, net.width, net.directions, dtype, state_seed, side=side, first=block.first)
         for direction, reading in enumerate(readings):
             own = parameters[DIRECTIONS[direction]]
             if not signals:
@@ -285,7 +283,7 @@ def _traces(
 
 @partial(jax.jit, static_argnums=0)
 def _pooled(net: FiniteNetwork, weights: dict[str, Any], reading: Reading) -> jax.Array:
-    return run(net.architecture, net.activation, weights, reading).pooled
+    return run(net.network, net.activation, weights, reading).pooled
 
 
 @partial(jax.jit, static_argnums=0)
@@ -298,10 +296,10 @@ def _factors(
     """
     length, count, _ = reading.values.shape
     shape = (length, count, net.width)
-    still = tuple(jnp.zeros(shape, reading.values.dtype) for _ in range(net.architecture.depth))
+    still = tuple(jnp.zeros(shape, reading.values.dtype) for _ in range(net.network.depth))
 
     def outputs(disturbances: tuple[jax.Array, ...]) -> tuple[jax.Array, Run]:
-        result = run(net.architecture, net.activation, weights, reading, disturbances)
+        result = run(net.network, net.activation, weights, reading, disturbances)
         return result.outputs, result
 
     f, pull_back, result = jax.vjp(outputs, still, has_aux=True)
@@ -321,18 +319,18 @@ def _factors(
 # -- inner products of gradients ---------------------------------------------------------------------------------------
 
 
-def _weights_overlap(architecture: Network, left: Trace, right: Trace, tile: int) -> Array:
+def _weights_overlap(network: Network, left: Trace, right: Trace, tile: int) -> Array:
     """The part of ⟨∇f, ∇f'⟩ by W, U and b of all layers, (P, P'); at most `tile` rows of signals meet at a time.
 
     NumPy does it: the tiles have all kinds of shapes, and compiling each would take longer than computing it.
     """
     width, channels = left.pooled.shape[1], left.below[0].shape[1]
     total = np.zeros((left.output[-1] + 1, right.output[-1] + 1), dtype=left.pooled.dtype)
-    for rows, columns in _tiles(architecture.tied, left, right, tile):
+    for rows, columns in _tiles(network.tied, left, right, tile):
         (steps, here), (steps2, there) = _steps_of(left, rows), _steps_of(right, columns)
         products: Any = 0.0
-        for layer in range(architecture.depth):
-            w, u, b = layer_scales(architecture, layer, width, channels)
+        for layer in range(network.depth):
+            w, u, b = layer_scales(network, layer, width, channels)
             # Σ over W, U, b of ⟨a, a'⟩, each times the square of the factor in front.
             inputs = w**2 * (left.previous[layer][steps] @ right.previous[layer][steps2].T)
             inputs += u**2 * (left.below[layer][steps] @ right.below[layer][steps2].T)

@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 def run(
-    architecture: Network,
+    network: Network,
     activation: Callable[[Any], Any],
     weights: dict[str, Any],
     reading: Reading,
@@ -52,15 +52,15 @@ def run(
     alive = (jnp.arange(steps)[:, None] < reading.lengths)[:, :, None]
     initial, states = [], []
     below = reading.values
-    for layer in range(architecture.depth):
-        scale = layer_scales(architecture, layer, width, channels)
-        W, U, b = (_until(weights[group][layer], steps, architecture.tied) for group in ("W", "U", "b"))
+    for layer in range(network.depth):
+        scale = layer_scales(network, layer, width, channels)
+        W, U, b = (_until(weights[group][layer], steps, network.tied) for group in ("W", "U", "b"))
         # Equation (1) without its first term, for all steps at once.
         drive = jnp.zeros((steps, count, width), below.dtype)
         if U is not None:
             drive += scale.u * _matmul(below, jnp.swapaxes(U, -1, -2))
         if b is not None:
-            drive += scale.b * (b if architecture.tied else b[:, None])
+            drive += scale.b * (b if network.tied else b[:, None])
         if disturbances is not None:
             drive += disturbances[layer]
         given = reading.states[layer]
@@ -68,11 +68,11 @@ def run(
         if W is None:
             below = activation(drive)
         else:
-            below = _recur(activation, scale.w, W, architecture.tied, start, drive, alive)
+            below = _recur(activation, scale.w, W, network.tied, start, drive, alive)
         initial.append(start)
         states.append(below)
-    pooled = _pool(architecture.readout, below, reading, alive)
-    outputs = readout_scale(architecture, width) * _matmul(pooled, weights["V"].T)
+    pooled = _pool(network.readout, below, reading, alive)
+    outputs = readout_scale(network, width) * _matmul(pooled, weights["V"].T)
     return Run(outputs, pooled, tuple(initial), tuple(states))
 
 

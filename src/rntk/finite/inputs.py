@@ -45,7 +45,7 @@ class Reading(NamedTuple):
 
 def read(
     batch: SequenceBatch,
-    architecture: Network,
+    network: Network,
     width: int,
     directions: int,
     dtype: np.dtype[Any],
@@ -61,7 +61,7 @@ def read(
     readings = []
     for direction in range(directions):
         ordered = batch.reversed() if direction else batch
-        states = draw_states(architecture, width, len(batch), (state_seed or 0, side, direction, first))
+        states = draw_states(network, width, len(batch), (state_seed or 0, side, direction, first))
         readings.append(
             Reading(
                 jnp.asarray(_pad(ordered).astype(dtype)),
@@ -74,12 +74,12 @@ def read(
 
 
 def draw_states(
-    architecture: Network, width: int, count: int, source: tuple[int, int, int, int]
+    network: Network, width: int, count: int, source: tuple[int, int, int, int]
 ) -> list[NDArray[np.float64] | None]:
     """σ_h times standard normal numbers, (N, n) for each layer; None where σ_h is zero or nothing reads the state."""
     seed, side, direction, first = source
     drawn: list[NDArray[np.float64] | None] = []
-    for layer, sigma in enumerate(architecture.sigma_h):
+    for layer, sigma in enumerate(network.sigma_h):
         if sigma == 0:
             drawn.append(None)
             continue

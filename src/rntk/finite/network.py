@@ -28,7 +28,7 @@ class FiniteNetwork:
 
     Attributes
     ----------
-    architecture : Network
+    network : Network
         What the kernel computes, with every option checked.
     width : int
         Units per layer, n.
@@ -40,7 +40,7 @@ class FiniteNetwork:
         How the kernel reads user data.
     """
 
-    architecture: Network
+    network: Network
     width: int
     outputs: int
     activation: Callable[[Any], Any] = field(repr=False)
@@ -80,8 +80,8 @@ class FiniteNetwork:
         """
         batch, dtype = self.read(X, "X"), check_dtype(dtype)
         longest = batch.max_length
-        if steps is not None and (self.architecture.tied or steps < longest):
-            reason = "only untied networks have weights by step" if self.architecture.tied else f"X has {longest} steps"
+        if steps is not None and (self.network.tied or steps < longest):
+            reason = "only untied networks have weights by step" if self.network.tied else f"X has {longest} steps"
             raise ValueError(f"steps={steps!r} makes no sense: {reason}")
         return self.draw(seed, batch.n_channels, steps or longest, dtype)
 
@@ -89,7 +89,7 @@ class FiniteNetwork:
         """Random weights for data of known shape."""
         shape = (self.width, self.outputs, self.directions, channels, steps)
         with precision(dtype):
-            return weights.draw(self.architecture, *shape, seed, dtype)
+            return weights.draw(self.network, *shape, seed, dtype)
 
     def __call__(self, parameters: Parameters, X: Any, *, state_seed: int | None = None) -> jax.Array:
         """Outputs f(x): (n, d), or one row per step of every sequence for the sequence readout.
@@ -126,20 +126,20 @@ class FiniteNetwork:
     def inputs(self, parameters: Parameters, X: Any, *, state_seed: int | None = None) -> tuple[Reading, ...]:
         """`X` read once, checked against the parameters: a pytree for `apply`."""
         batch = self.batch(parameters, X, "X")
-        if state_seed is None and max(self.architecture.sigma_h) > 0:
+        if state_seed is None and max(self.network.sigma_h) > 0:
             raise ValueError(
                 "with sigma_h > 0 every sequence has a random initial state of its own: pass state_seed, another one "
                 "for other sequences"
             )
         dtype = dtype_of(parameters)
         with precision(dtype):
-            return read(batch, self.architecture, self.width, self.directions, dtype, state_seed)
+            return read(batch, self.network, self.width, self.directions, dtype, state_seed)
 
     def apply(self, parameters: Parameters, inputs: tuple[Reading, ...]) -> jax.Array:
         """Outputs for data from `inputs`; nothing is checked, everything can be traced."""
         forms = zip(DIRECTIONS, inputs, strict=False)
         return sum(  # type: ignore[return-value]
-            run(self.architecture, self.activation, parameters[name], reading).outputs for name, reading in forms
+            run(self.network, self.activation, parameters[name], reading).outputs for name, reading in forms
         )
 
     def batch(self, parameters: Parameters, X: Any, name: str) -> SequenceBatch:
@@ -152,7 +152,7 @@ class FiniteNetwork:
                 f"net.init(seed, {name})"
             )
         steps = [len(each) for each in (W, U, b) if each is not None]
-        if not self.architecture.tied and steps and steps[0] < batch.max_length:
+        if not self.network.tied and steps and steps[0] < batch.max_length:
             raise ValueError(
                 f"{name} has a sequence of {batch.max_length} steps, the parameters of this untied network have "
                 f"weights for {steps[0]}; draw them with net.init(seed, {name}) or give init more steps"
@@ -162,12 +162,12 @@ class FiniteNetwork:
     @property
     def every_step(self) -> bool:
         """Whether there is an output at every step of a sequence, not one for all of it."""
-        return self.architecture.readout.per_step
+        return self.network.readout.per_step
 
     @property
     def directions(self) -> int:
         """1, or 2 if bidirectional: a second, independent network reads backwards, and the outputs are added."""
-        return 1 + self.architecture.bidirectional
+        return 1 + self.network.bidirectional
 
 
 _apply = partial(jax.jit, static_argnums=0)(FiniteNetwork.apply)
@@ -225,14 +225,14 @@ def network(
         )
     for name, size in (("width", width), ("outputs", outputs)):
         check_count(name, size)
-    architecture = kernel.network()
-    if architecture.readout not in READOUTS.values() or {type(cell) for cell in architecture.cells} != {Elman}:
+    network = kernel.network()
+    if network.readout not in READOUTS.values() or {type(cell) for cell in network.cells} != {Elman}:
         raise ValueError(
             f"finite networks have Elman cells and the readouts {', '.join(READOUTS)}; {kernel!r} has others. Add them "
             "to rntk/finite/forward.py"
         )
     if activation is None:
-        function = jax_function(architecture.activation)
+        function = jax_function(network.activation)
     else:
-        function = check_twin(architecture.activation, activation)
-    return FiniteNetwork(architecture, int(width), int(outputs), function, kernel.read_batch)
+        function = check_twin(network.activation, activation)
+    return FiniteNetwork(network, int(width), int(outputs), function, kernel.read_batch)

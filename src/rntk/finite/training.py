@@ -143,7 +143,7 @@ def train(
     test = None if X_test is None else net.batch(parameters, X_test, "X_test")
     unit, count = ("step", len(batch.values)) if net.every_step else ("sequence", len(batch))
     values = read_values(y, count, unit=unit, outputs=net.outputs).astype(dtype)
-    arrange = partial(read, architecture=net.architecture, width=net.width, directions=net.directions, dtype=dtype)
+    arrange = partial(read, network=net.network, width=net.width, directions=net.directions, dtype=dtype)
 
     def tangent_kernel(at: Parameters) -> Array:
         return on_batches(net, at, batch, None, state_seed, memory, want_nngp=False).ntk.astype(np.float64)

@@ -29,19 +29,19 @@ class Scales(NamedTuple):
     b: float
 
 
-def layer_scales(architecture: Network, layer: int, width: int, channels: int) -> Scales:
+def layer_scales(network: Network, layer: int, width: int, channels: int) -> Scales:
     """σ_w/√n, σ_u/√(fan in), σ_b for "ntk"; 1/√n, 1 (1/√n above the first layer), 1 or 0 for "standard"."""
-    w, u, b = architecture.gradient_factors(layer, channels)
+    w, u, b = network.gradient_factors(layer, channels)
     return Scales((w / width) ** 0.5, (u if layer == 0 else u / width) ** 0.5, b**0.5)
 
 
-def readout_scale(architecture: Network, width: int) -> float:
+def readout_scale(network: Network, width: int) -> float:
     """σ_v/√n for "ntk", 1/√n for "standard"."""
-    return float((architecture.readout_factor / width) ** 0.5)
+    return float((network.readout_factor / width) ** 0.5)
 
 
 def draw(
-    architecture: Network,
+    network: Network,
     width: int,
     outputs: int,
     directions: int,
@@ -55,8 +55,8 @@ def draw(
     Groups that nothing can move are None: biases with σ_b = 0 and, for "ntk", weights with σ = 0. Untied networks have
     one more axis in front, the step.
     """
-    standard = architecture.parameterization == "standard"
-    copies = () if architecture.tied else (steps,)
+    standard = network.parameterization == "standard"
+    copies = () if network.tied else (steps,)
     parameters: Parameters = {}
     for direction, name in enumerate(DIRECTIONS[:directions]):
         rng = generator(seed, (WEIGHTS, width, direction))
@@ -66,14 +66,14 @@ def draw(
             return jnp.asarray((deviation * rng.standard_normal(shape)).astype(dtype))
 
         groups: dict[str, list[Any]] = {"W": [], "U": [], "b": []}
-        for layer in range(architecture.depth):
+        for layer in range(network.depth):
             fan_in = channels if layer == 0 else width
-            scales = layer_scales(architecture, layer, width, channels)
-            u = architecture.sigma_u[layer] / (fan_in**0.5 if layer == 0 else 1.0)
-            deviations = (architecture.sigma_w[layer], u, architecture.sigma_b[layer]) if standard else (1.0, 1.0, 1.0)
+            scales = layer_scales(network, layer, width, channels)
+            u = network.sigma_u[layer] / (fan_in**0.5 if layer == 0 else 1.0)
+            deviations = (network.sigma_w[layer], u, network.sigma_b[layer]) if standard else (1.0, 1.0, 1.0)
             shapes = ((width, width), (width, fan_in), (width,))
             for group, scale, deviation, shape in zip(groups, scales, deviations, shapes, strict=True):
                 groups[group].append(normal(deviation, *copies, *shape) if scale > 0 else None)
         parameters[name] = {group: tuple(arrays) for group, arrays in groups.items()}
-        parameters[name]["V"] = normal(architecture.sigma_v if standard else 1.0, outputs, width)
+        parameters[name]["V"] = normal(network.sigma_v if standard else 1.0, outputs, width)
     return parameters

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ClusterError
-from ..runtime import parse_bytes, say_bytes
+from ..errors import ClusterError, need_extra, say_bytes
+from ..runtime import parse_bytes
 from ..sequences import SequenceBatch
 from .layout import Tile
-from .store import TileStore, ZarrStore, need_extra
+from .store import TileStore, ZarrStore
 from .work import Tiles, Work, make_work
 
 Array = NDArray[Any]

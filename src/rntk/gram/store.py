@@ -15,14 +15,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DamagedTileError, GramStoreError, StoreFullError
+from ..errors import DamagedTileError, GramStoreError, StoreFullError, need_extra
 from ..runtime import progress_bar
 from .identity import differences, is_known
 from .layout import Layout, Tile
@@ -280,17 +279,3 @@ def delete(store: ZarrStore) -> None:
 def import_zarr() -> Any:
     """The zarr package, or what to do about its absence."""
     return need_extra("disk", "zarr.codecs", "zarr")
-
-
-def need_extra(extra: str, *modules: str) -> Any:
-    """Import modules of an optional dependency, and return the last."""
-    found = None
-    for module in modules:
-        try:
-            found = import_module(module)
-        except ImportError as error:
-            package = module.partition(".")[0]
-            raise ModuleNotFoundError(
-                f'{package} can\'t be imported ({error}): pip install "rntk[{extra}]"', name=package
-            ) from None
-    return found

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from ..errors import KernelOverflowError, check_choice, check_count, check_dtype
+from ..errors import KernelOverflowError, check_choice, check_count, check_dtype, say_bytes
 from ..kernels import pairwise
-from ..kernels.pairwise import Pairwise, settings_of, with_settings
-from ..runtime import count_threads, say_bytes
+from ..kernels.pairwise import Pairwise, called, settings_of, with_settings
+from ..runtime import count_threads
 from .identity import identify
 from .layout import Layout, Tile
 
@@ -249,7 +249,7 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
         raise TypeError(f"kernel must be a kernel or a function of two batches of sequences, not {kernel!r}")
     check_choice("kind", kind, ("ntk", "nngp"))
     if kind == "nngp" and not settings_of(kernel, "kind"):
-        raise ValueError(f'kind="nngp" is for kernels of networks; {_name(kernel)} has no nngp kernel')
+        raise ValueError(f'kind="nngp" is for kernels of networks; {called(kernel)} has no nngp kernel')
     if pairwise.of(kernel).per_step:
         raise ValueError(
             'readout="sequence" has one row per step of every sequence, and tiles have one per sequence; take readout '
@@ -262,11 +262,7 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
     if n_jobs is not None:
         count_threads(n_jobs)
         if not settings_of(kernel, "n_jobs"):
-            raise ValueError(f"n_jobs={n_jobs} has no effect: {_name(kernel)} has no threads of its own")
+            raise ValueError(f"n_jobs={n_jobs} has no effect: {called(kernel)} has no threads of its own")
         kernel = with_settings(kernel, n_jobs=n_jobs)
     sides = pairwise.of(kernel).read(*((name, each) for name, each in (("X", X), ("Y", Y)) if each is not None))
     return Work(kernel, sides[0], sides[1] if len(sides) > 1 else None, kept)
-
-
-def _name(kernel: Any) -> str:
-    return str(getattr(kernel, "__name__", type(kernel).__name__))

@@ -50,12 +50,6 @@ def refusal(path: Path | str, problem: str, advice: str) -> DataFileError:
     return DataFileError(f"{path} cannot be read: {problem}; {advice}", [problem], str(path))
 
 
-def from_report(report: ProblemReport) -> DataFileError:
-    """Return everything filed in the report as one `DataFileError`."""
-    error = report.error()
-    return DataFileError(str(error), error.problems, error.subject)
-
-
 def clip(text: str, limit: int = 30) -> str:
     """Quote what stands in a file for a message: on one line, and short however long it is."""
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
@@ -112,7 +106,7 @@ class DataFile:
     def stop_if_wrong(self) -> None:
         """Raise what was filed, if anything was."""
         if self.report:
-            raise from_report(self.report)
+            raise self.report.error(DataFileError)
 
     def begin_labels(self, wanted: bool, kind: str = "unknown") -> None:
         """Say whether lines have labels, and what the format knows of them."""

@@ -16,10 +16,8 @@ from sklearn.gaussian_process.kernels import Exponentiation, Kernel, KernelOpera
 
 from ..engine import Engine, choose_engine, load_engine
 from ..engine.array.libraries import foreign_arrays, is_elsewhere, to_host
-from ..engine.sides import check_channels_agree
 from ..errors import SequenceError
-from ..network import as_readout
-from ..sequences import SequenceBatch, as_batch
+from ..sequences import SequenceBatch, as_batch, check_channels_agree
 from .network import NetworkKernel
 
 Array = NDArray[Any]
@@ -45,13 +43,12 @@ class Pairwise(ABC):
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
         self.dtype = np.result_type(*(settings_of(kernel, "dtype") or ["float64"]))
-        self.per_step = any(each.per_step for each in map(as_readout, settings_of(kernel, "readout")))
+        self.per_step = False
 
     def read(self, *named: tuple[str, Any]) -> list[Any]:
         """What users gave, (name, data) each, as batches; sequences on a device stay there if the kernel takes them."""
         if any(is_elsewhere(array) for _, data in named for array in foreign_arrays(data)):
-            called = getattr(self.kernel, "__name__", type(self.kernel).__name__)
-            raise TypeError(f"sequences on a device are for kernels of networks, not for {called}")
+            raise TypeError(f"sequences on a device are for kernels of networks, not for {called(self.kernel)}")
         batches = [as_batch(data, name=name) for name, data in named]
         for batch in batches:
             suited(self.kernel, batch)  # refuses what the kernel can't read
@@ -102,6 +99,7 @@ class _Network(Pairwise):
     def __init__(self, kernel: NetworkKernel) -> None:
         super().__init__(kernel)
         self._plan = kernel.plan()
+        self.per_step = self._plan.network.readout.per_step
         self._needs: Any = None
         self._engine: Engine = choose_engine(kernel.engine, self._plan.network)[0]
 
@@ -173,6 +171,7 @@ class _Combined(Pairwise):
         super().__init__(kernel)
         power = isinstance(kernel, Exponentiation)
         self.parts = [of(each) for each in ((kernel.kernel,) if power else (kernel.k1, kernel.k2))]
+        self.per_step = any(part.per_step for part in self.parts)
 
     def read(self, *named: tuple[str, Any]) -> list[Any]:
         networks = all(isinstance(part, _Network) for part in self.parts)
@@ -240,6 +239,11 @@ def compares_vectors(kernel: Any) -> bool:
     )
 
 
+def called(kernel: Any) -> str:
+    """What messages call a kernel: its class, or the name of a function."""
+    return str(getattr(kernel, "__name__", type(kernel).__name__))
+
+
 def leaves_of(kernel: Any) -> list[Any]:
     """The kernels that a sum, product or power of scikit-learn is made of; anything else is one itself."""
     if isinstance(kernel, KernelOperator):
@@ -281,4 +285,4 @@ def read_sequences(X: Any) -> SequenceBatch:
             words = "Reshape your data: X.reshape(1, -1) is one sequence, X.reshape(-1, 1) many of one step"
         else:
             raise
-        raise SequenceError(f"{error}\n{words}", error.problems) from None
+        raise SequenceError(f"{error}\n{words}", error.problems, error.subject) from None

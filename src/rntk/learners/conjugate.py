@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .. import gram
-from ..errors import check_count
-from ..runtime import parse_bytes, progress_bar, say_bytes
+from ..errors import check_count, say_bytes
+from ..runtime import parse_bytes, progress_bar
 from ..sequences import SequenceBatch
 from ..sequences.targets import Array
 from .base import PreparedSequences

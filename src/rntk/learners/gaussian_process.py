@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from ..errors import ActivationError, KernelOverflowError
+from ..errors import ActivationError, KernelOverflowError, check_positive
 from ..kernels.pairwise import suited
 from ..sequences.targets import Array, read_values, read_weights
 from .base import KernelLearner, as_kernel, gram
@@ -134,8 +134,7 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
     def _check_parameters(self) -> None:
         if self.optimizer not in (None, "fmin_l_bfgs_b"):
             raise ValueError(f'optimizer must be "fmin_l_bfgs_b" or None, not {self.optimizer!r}')
-        if not isinstance(self.noise, (int, float, np.number)) or not 0 <= self.noise < np.inf:
-            raise ValueError(f"noise must be a non-negative number, not {self.noise!r}")
+        check_positive("noise", self.noise, or_zero=True)
 
     # -- hyperparameters: those of the kernel in its own order, then the noise, all as logarithms -------------------
 

@@ -16,9 +16,9 @@ from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
-from ..errors import check_choice, check_count, check_dtype
+from ..errors import check_choice, check_count, check_dtype, say_bytes
 from ..kernels.pairwise import Pairwise, settings_of, with_settings
-from ..runtime import parse_bytes, progress_bar, say_bytes
+from ..runtime import parse_bytes, progress_bar
 from ..sequences import SequenceBatch
 from ..sequences.targets import Array
 from .base import BLOCK_BYTES, KernelLearner, PreparedSequences, as_kernel

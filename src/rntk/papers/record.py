@@ -6,12 +6,11 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..runtime import replacing
 from .study import Plain, Study, Unit
 
 #: Raised when the layout of records changes.
@@ -20,10 +19,6 @@ FORMAT = 1
 
 class DamagedRecordError(Exception):
     """A file that isn't what was written: cut off, edited, or no record at all."""
-
-
-class BusyError(Exception):
-    """Another run writes into the same folder."""
 
 
 def plain(value: Any) -> Any:
@@ -55,12 +50,8 @@ def write_sealed(path: Path, content: Plain) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Write a file, in its folder, under another name first: an interrupted run leaves whole files or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with open(partial, "w", encoding="utf-8") as file:
+    with replacing(path) as file:
         file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
 
 
 def read_sealed(path: Path) -> Plain:
@@ -152,20 +143,3 @@ class StudyFolder:
             os.replace(path, aside)
             self.damage.append(f"{problem}; set aside as {aside.name}, what it held is computed anew")
             return None
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold `folder` against other runs, where the system can; the lock goes with the process, however it ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with open(folder / ".lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise BusyError(f"another run writes into {folder}; wait for it, or pass another --out") from None
-        yield

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..runtime import progress_bar
-from .record import StudyFolder, locked, pack, plain
+from ..runtime import locked, progress_bar
+from .record import StudyFolder, pack, plain
 from .report import write_figures
 from .studies import STUDIES
 from .study import Mode, NotRunError, Plain, Results, Study, Unit
@@ -144,7 +144,8 @@ def reproduce(
         None shows a bar on a terminal, True always, False never.
     """
     folder = out / mode.value
-    with locked(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock"):
         works = {study.name: _Work(study, folder / study.name, mode, data, say) for study in studies}
         records = {name: work.end() for name, work in works.items() if not work.pending}
         tasks = [Task(work.study, unit) for work in works.values() for unit in work.pending]

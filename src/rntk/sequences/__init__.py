@@ -15,6 +15,6 @@ invariants) <- ``gate`` (reading user data). ``targets`` is the gate of labels, 
 from __future__ import annotations
 
 from .batch import SequenceBatch
-from .gate import as_batch, check_channels
+from .gate import as_batch, check_channels, check_channels_agree
 
-__all__ = ["SequenceBatch", "as_batch", "check_channels"]
+__all__ = ["SequenceBatch", "as_batch", "check_channels", "check_channels_agree"]

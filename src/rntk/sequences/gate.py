@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numbers
 import sys
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from .defects import (
     report_nonfinite,
 )
 
-__all__ = ["as_batch", "check_channels"]
+__all__ = ["as_batch", "check_channels", "check_channels_agree"]
 
 _ACCEPTED = "pass an array of shape (n, T) or (n, T, m), or a list of arrays of shape (T_i,) or (T_i, m)"
 _COUNT_STEPS = "pass for each row of values the number of its leading steps that are data, as an integer"
@@ -464,3 +464,12 @@ def check_channels(batch: SequenceBatch, expected: int, owner: object) -> None:
     if batch.n_channels != expected:
         found, wanted = (f"{count} channel{'s' if count != 1 else ''}" for count in (batch.n_channels, expected))
         raise SequenceError(f"X has {found}, but {type(owner).__name__} is expecting {wanted} as input, as in fit")
+
+
+def check_channels_agree(batches: Sequence[SequenceBatch], names: Sequence[str]) -> None:
+    """Refuse to compare sequences with different numbers of channels."""
+    for batch, name in zip(batches[1:], names[1:], strict=True):
+        if batch.n_channels != batches[0].n_channels:
+            raise ValueError(
+                f"{names[0]} has {batches[0].n_channels} channels and {name} has {batch.n_channels}; they must agree"
+            )

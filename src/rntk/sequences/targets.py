@@ -21,7 +21,7 @@ Array = NDArray[Any]
 Task = Literal["classify", "regress"]
 
 #: In scikit-learn's words, which its checks look for.
-_NONE = "requires y to be passed, but the target y is None"
+_NONE = "requires {0} to be passed, but the target {0} is None"
 
 
 def read_labels(y: Any, count: int) -> Array:
@@ -44,7 +44,7 @@ def read_labels(y: Any, count: int) -> Array:
         If there are none, too few or too many, if some are missing, or if all are of one class.
     """
     if y is None:
-        raise ValueError(_NONE)
+        raise ValueError(_NONE.format("y"))
     y = column_or_1d(y, warn=True)
     if len(y) != count:
         raise ValueError(f"{count} sequences and {len(y)} labels: there must be one label per sequence")
@@ -108,7 +108,7 @@ def read_values(
     ValueError: y has shape (2,), but there are 3 sequences: it must be (3,) or (3, d), one value or row per sequence
     """
     if y is None:
-        raise ValueError(_NONE)
+        raise ValueError(_NONE.format(name))
     try:
         found = np.asarray(y)
         if found.dtype.kind not in "biufO":
@@ -182,7 +182,7 @@ def read_values_by_step(
     array([1., 2., 3.])
     """
     if y is None:
-        raise ValueError(_NONE)
+        raise ValueError(_NONE.format(name))
     values = as_batch(y, name=name).astype(np.float64)
     if len(values) != len(batch):
         raise SequenceError(f"{len(batch)} sequences and {len(values)} targets: there must be one per sequence")

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine import choose_engine
-from ..engine.sides import check_channels_agree
 from ..engine.slopes import join
 from ..errors import KernelOverflowError
 from ..kernels import NetworkKernel
 from ..runtime import Execution
+from ..sequences import check_channels_agree
 from .sensitivity import require_number_per_pair
 
 Array = NDArray[np.float64]

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.contract import InputSlopes
-from ..engine.sides import check_channels_agree
 from ..engine.slopes import Index, in_groups, join
 from ..errors import KernelOverflowError, check_count
 from ..kernels import NetworkKernel
 from ..plot import COLOURS, axes_or_new
 from ..runtime import Execution
-from ..sequences import SequenceBatch
+from ..sequences import SequenceBatch, check_channels_agree
 
 Array = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 In go a `Network` and arrays of one library on one device; out come Gram matrices of the same library on the same
 device. libraries (whose arrays are these, and where) → batch (checks, padding) → sides (unit vectors of each sequence)
-→ recursion (pairs, with the array forms of `activations`) → problem (blocks of pairs, assembled).
+→ recursion (pairs, with the array forms of activations) → blocks (blocks of pairs, assembled).
 
 It computes what the fused engine computes, in the same unit-vector form (theory.md, section 7), but as a sequence of
 whole-array operations: one block of pairs, one step of time, one operation after another. A graphics processor runs
@@ -15,7 +15,7 @@ processor was at hand to try it on.
 """
 
 from .batch import ArrayBatch, read_arrays
+from .blocks import ArrayEngine
 from .libraries import foreign_arrays, is_elsewhere, place_of, to_host
-from .problem import ArrayEngine
 
 __all__ = ["ArrayBatch", "ArrayEngine", "foreign_arrays", "is_elsewhere", "place_of", "read_arrays", "to_host"]

@@ -11,7 +11,6 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
 from .. import scale
 from ..contract import InputSlopes, Plan, Values
@@ -30,7 +29,7 @@ class FusedEngine(HostEngine):
     """For all that runs on a CPU."""
 
     name = "fused"
-    can = frozenset({"sigma slopes", "input slopes"})
+    has_sigma_slopes = True
 
     def prepare_way(self, plan: Plan, batch: SequenceBatch, needs: Needs | None) -> FusedWay:
         return make_way(plan, batch, needs)
@@ -78,5 +77,5 @@ class FusedEngine(HostEngine):
             nngp[block.row_index], ntk[block.row_index] = block.nngp[:, 0], block.ntk[:, 0]
             return tile.cost
 
-        run_in_threads(finish, tiles.plan_own(), plan.run.threads())
+        plan.run.each(finish, tiles.plan_own())
         return Scale(nngp, exponent), Scale(ntk, exponent)

@@ -1,4 +1,4 @@
-"""The stack: every number of a batch that a sweep reads, as rows over steps, and their packing into lanes.
+"""The stack: every number of a batch that a sweep reads, as rows over steps.
 
 A row holds one number per step. Rows are cast to the working precision here, once; nothing before this point is
 in single precision, nothing after it recomputes. `Layout` says which rows are what.

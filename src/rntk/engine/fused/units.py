@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...activations.base import ratio
 from ...activations.compiled import compile_function, inlined
-from ...network import Direction, Network
+from ...network import LAYER_SIGMAS, Direction, Network
 from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
 from .walk import Walk, pieces
@@ -130,7 +130,7 @@ def log_rates(network: Network, batch: SequenceBatch, walk: Walk, units: Units, 
     compiled = compile_function(_log_rates, _RATES_SIGNATURE)
     growth = np.array(walk.moments.growth)
     for direction, out in zip(directions, rates, strict=True):
-        moves = [np.asarray(getattr(direction, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
+        moves = [np.asarray(getattr(direction, name)) for name in LAYER_SIGMAS]
         compiled(batch.offsets, gamma2, below2, bias2, growth, *moves, out)
     return rates
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...activations import Activation, Moments
 from ...activations.compiled import compile_function, inlined
 from ...errors import KernelOverflowError
-from ...network import Network
+from ...network import LAYER_SIGMAS, Network
 from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
 
@@ -71,7 +71,7 @@ def walk(
     `empty` says where the result lies. `roughly` interpolates the moments of expansions, which are expensive.
     """
     x = batch.values
-    squares = [np.square(getattr(network, name)) for name in ("sigma_w", "sigma_u", "sigma_b", "sigma_h")]
+    squares = [np.square(getattr(network, name)) for name in LAYER_SIGMAS]
     shape = (network.depth, len(x))
     q, exponent = empty(shape), np.zeros(shape, dtype=np.int64)
     activation = network.activation

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ...kernels import RNTK
+from ...kernels import RNTK, NetworkKernel
 from ...sequences import SequenceBatch
 from ...sequences.targets import Array
 from .views import View, scaled_view
@@ -93,9 +93,9 @@ def started_with(kernel: Any, batch: SequenceBatch, max_length: int) -> list[Can
     ]
 
 
-def relative_ridges(kernel: Any) -> Array:
+def relative_ridges(kernel: NetworkKernel) -> Array:
     """Ridges for `kernel`, as multiples of the mean of the Gram matrix's diagonal.
 
     None is below what rounding leaves of small eigenvalues.
     """
-    return np.logspace(-5, 1, 13) if getattr(kernel, "dtype", None) == "float32" else np.logspace(-10, 1, 23)
+    return np.logspace(-5, 1, 13) if kernel.plan().dtype == np.float32 else np.logspace(-10, 1, 23)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ProblemReport
-from ...io.text import clip, find_file, from_report, read_text, refusal
+from ...errors import DataFileError, ProblemReport
+from ...io.text import clip, find_file, read_text, refusal
 from .folder import DataPath, find_prices
 
 _EXPORT = "export daily prices as a .csv whose first line is Date,Open,High,Low,Close,Adj Close,Volume"
@@ -98,5 +98,5 @@ def _parse(path: Path, rows: list[tuple[int, list[str]]], date_at: int, close_at
             text = f"line {line}, Close: expected a number above 0, got {clip(price)}"
             report.add("prices", text, position=line, advice="drop days without prices from the file")
     if report:
-        raise from_report(report)
+        raise report.error(DataFileError)
     return Prices(np.array(days, dtype="datetime64[D]"), np.array(close))

@@ -7,11 +7,12 @@ flow, and (1 - ημ)^s after s steps of gradient descent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...errors import check_positive
 
 Array = NDArray[np.float64]
 
@@ -99,11 +100,4 @@ def read_clock(time: Any, steps: Any, learning_rate: Any) -> Clock:
     if wrong.any():
         kind = "whole numbers from 0 on" if steps is not None else "numbers from 0 on"
         raise ValueError(f"{name} must be {kind}, or np.inf for the end of training, not {at[wrong].flat[0]:g}")
-    return Clock(at.ravel(), at.shape, read_learning_rate(learning_rate), steps is not None)
-
-
-def read_learning_rate(learning_rate: Any) -> float:
-    """η as a positive float."""
-    if not isinstance(learning_rate, Real) or not 0 < float(learning_rate) < np.inf:
-        raise ValueError(f"learning_rate must be a positive number, not {learning_rate!r}")
-    return float(learning_rate)
+    return Clock(at.ravel(), at.shape, check_positive("learning_rate", learning_rate), steps is not None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
+from ...errors import check_positive
 from ...kernels import RNTK
 from ...kernels.network import NetworkKernel
 from ...kernels.pairwise import read_sequences
@@ -113,13 +113,12 @@ class Dynamics:
         kernel = RNTK() if self.kernel is None else self.kernel
         if not isinstance(kernel, NetworkKernel):
             raise ValueError(f"kernel must be an RNTK or NTK, since only networks are trained, not {self.kernel!r}")
-        if not isinstance(self.ridge, Real) or not 0 <= float(self.ridge) < np.inf:
-            raise ValueError(f"ridge must be a non-negative number, not {self.ridge!r}")
+        ridge = check_positive("ridge", self.ridge, or_zero=True)
         kernel, batch = clone(kernel), read_sequences(self.X)
         y = read_targets(self.y, "y", kernel, batch).copy()
         y.flags.writeable = False
-        process = Process.of(kernel, batch, float(self.ridge))
-        used = {"kernel": kernel, "X": batch, "y": y, "ridge": float(self.ridge), "_process": process}
+        process = Process.of(kernel, batch, ridge)
+        used = {"kernel": kernel, "X": batch, "y": y, "ridge": ridge, "_process": process}
         for name, value in used.items():
             object.__setattr__(self, name, value)
 

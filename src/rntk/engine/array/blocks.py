@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...sequences import check_channels_agree
 from ..contract import Engine, Plan, Reader, Values, refuse_overflow
-from ..sides import check_channels_agree, quietly
+from ..sides import quietly
 from .batch import ArrayBatch, read_arrays
 from .libraries import Library, check_precision, is_elsewhere
 from .recursion import EVERY, Recursion, State, in_step, outputs, rows_of_tables
@@ -59,7 +60,7 @@ class Panel:
     factors: list[Any]
 
 
-class Work:
+class Blocks:
     """How pairs of sequences of one library on one device are computed for a plan.
 
     Parameters
@@ -275,7 +276,7 @@ class ArraySide:
     """A batch on its device, prepared: its panels, and 1/√d of their rows where kernels are normalised."""
 
     plan: Plan
-    work: Work
+    work: Blocks
     batch: ArrayBatch
     panels: list[Panel]
     roots: list[Any]
@@ -300,7 +301,7 @@ class ArrayEngine(Engine):
     @quietly
     def prepare(self, plan: Plan, batch: ArrayBatch, needs: None = None) -> ArraySide:
         self.check(plan)
-        work = Work(plan, batch.library, DEVICE_BYTES if is_elsewhere(batch.values) else CACHE_BYTES)
+        work = Blocks(plan, batch.library, DEVICE_BYTES if is_elsewhere(batch.values) else CACHE_BYTES)
         panels = work.panels(batch)
         return ArraySide(plan, work, batch, panels, [work.inverse_root(panel) for panel in panels])
 
@@ -335,7 +336,7 @@ class ArrayEngine(Engine):
     @quietly
     def diagonal(self, plan: Plan, batch: ArrayBatch) -> Any:
         self.check(plan)
-        work = Work(plan, batch.library, DEVICE_BYTES if is_elsewhere(batch.values) else CACHE_BYTES)
+        work = Blocks(plan, batch.library, DEVICE_BYTES if is_elsewhere(batch.values) else CACHE_BYTES)
         xp, parts, panels = batch.library.xp, [], work.panels(batch)
         for panel in panels:
             own = work.own(panel)
