@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,13 @@ def test_no_test_file_imports_another():
 
 def test_contributing_shows_the_house_as_it_is():
     assert house.picture() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "python tools/house.py --picture"
+
+
+def test_a_name_means_one_thing():
+    """No two classes of the library share a name: who meets it in a traceback knows which one it is."""
+    homes = defaultdict(list)
+    for file in sorted(house.SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(file.relative_to(house.SOURCE).as_posix())
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}

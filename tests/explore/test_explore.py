@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 from helpers.refusals import assert_one_line_refusal
 from rntk import RNTK, as_batch, input_gradient
 from rntk.cli import app
-from rntk.explore import Picture, Settings, Study, Trouble, cylinder_bell_funnel, look, suggested
+from rntk.explore import Picture, Settings, Subject, Trouble, cylinder_bell_funnel, look, suggested
 from rntk.explore.budget import COSTS, plan
 from rntk.explore.settings import ACTIVATIONS, READOUTS, SCALES
 
@@ -36,14 +36,14 @@ needs_bokeh = pytest.mark.skipif(
 )
 
 
-def study(n: int = 12, steps: int = 10, seed: int = 0, labels: str = "classes") -> Study:
+def study(n: int = 12, steps: int = 10, seed: int = 0, labels: str = "classes") -> Subject:
     rng = np.random.default_rng(seed)
     X = as_batch(rng.standard_normal((n, steps)) + np.arange(n)[:, None] % 2)
     y = {"classes": np.array(["odd", "even"])[np.arange(n) % 2], "numbers": X.values.reshape(n, steps).sum(1) + 0.5}
-    return Study.of("made up", X, y.get(labels))
+    return Subject.of("made up", X, y.get(labels))
 
 
-def picture(of: Study, settings: Settings | None = None, **options) -> Picture:
+def picture(of: Subject, settings: Settings | None = None, **options) -> Picture:
     found = look(of, settings or Settings(), **options)
     assert isinstance(found, Picture), found
     return found
@@ -120,7 +120,7 @@ def test_without_labels_there_is_no_score_and_it_says_so() -> None:
     found = picture(study(labels="none"))
     assert found.score is None
     assert "no labels" in found.no_score
-    one_class = Study.of("one", study().X, np.ones(12, dtype=np.int64))
+    one_class = Subject.of("one", study().X, np.ones(12, dtype=np.int64))
     assert "the same" in picture(one_class).no_score
 
 
@@ -155,7 +155,7 @@ def test_similarity_is_the_gram_matrix_by_class_with_a_diagonal_of_one() -> None
 
 def test_unequal_lengths_count_steps_from_the_last() -> None:
     rng = np.random.default_rng(0)
-    data = Study.of("ragged", as_batch([rng.standard_normal(length) for length in (4, 9, 6, 9)]), None)
+    data = Subject.of("ragged", as_batch([rng.standard_normal(length) for length in (4, 9, 6, 9)]), None)
     curve = picture(data).curve
     assert curve.from_end
     assert curve.at.tolist() == list(range(-8, 1))
@@ -184,7 +184,7 @@ def test_the_suggestion_is_flatter_and_the_sliders_reach_it() -> None:
 
 def test_the_part_is_stratified_and_says_what_it_is() -> None:
     y = np.repeat(["a", "b", "c"], [400, 80, 20])
-    data = Study.of("uneven", as_batch(np.random.default_rng(0).standard_normal((500, 12))), y)
+    data = Subject.of("uneven", as_batch(np.random.default_rng(0).standard_normal((500, 12))), y)
     part = data.part(100, block=5)
     assert {group.label: group.stop - group.start for group in part.groups} == {"a": 80, "b": 16, "c": 4}
     assert part.said == "100 of 500 sequences, classes in proportion; every 5 steps averaged into one"
@@ -197,9 +197,9 @@ def test_the_part_is_stratified_and_says_what_it_is() -> None:
 
 def test_numbers_are_sampled_over_their_range_and_unlabelled_sequences_over_the_file() -> None:
     X = as_batch(np.arange(100.0)[:, None])
-    numbers = Study.of("numbers", X, np.random.default_rng(0).permutation(100) + 0.5)
+    numbers = Subject.of("numbers", X, np.random.default_rng(0).permutation(100) + 0.5)
     assert numbers.part(3).targets.tolist() == [0.5, 50.5, 99.5]
-    assert Study.of("plain", X, None).part(3).X.values.ravel().tolist() == [0, 50, 99]
+    assert Subject.of("plain", X, None).part(3).X.values.ravel().tolist() == [0, 50, 99]
 
 
 def test_labels_are_understood_as_by_fit() -> None:
@@ -212,11 +212,11 @@ def test_labels_are_understood_as_by_fit() -> None:
         (np.array(["a", "b", "c", "d"]), "auto", "classify"),
         (None, "auto", "none"),
     ):
-        assert Study.of("x", X, y, task).task == wanted
+        assert Subject.of("x", X, y, task).task == wanted
     with pytest.raises(ValueError, match="words"):
-        Study.of("x", X, np.array(["a", "b", "a", "b"]), "regress")
+        Subject.of("x", X, np.array(["a", "b", "a", "b"]), "regress")
     with pytest.raises(ValueError, match="single sequence"):
-        Study.of("x", X.take([0]), None)
+        Subject.of("x", X.take([0]), None)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -251,7 +251,7 @@ def test_plans_fit_the_budget(activation: str, readout: str, depth: int, n: int,
 def test_a_redraw_of_a_hundred_sequences_of_three_hundred_steps_is_live(chosen: Settings) -> None:
     """Seconds of one core, which a busy machine doesn't stretch: 0.2, and as much again for a slower one."""
     rng = np.random.default_rng(0)
-    data = Study.of("hundred", as_batch(rng.standard_normal((100, 300))), np.arange(100) % 2)
+    data = Subject.of("hundred", as_batch(rng.standard_normal((100, 300))), np.arange(100) % 2)
     picture(data, chosen, n_jobs=1)  # compiles
     taken = []
     with threadpool_limits(1):  # where cores are taken, a second thread of BLAS waits busily, and that counts too
@@ -311,7 +311,7 @@ sigma = st.one_of(st.just(0.0), st.floats(0, 10), st.floats(0, allow_infinity=Fa
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_number_a_box_takes_ends_a_session(chosen: Settings, scale: float) -> None:
     values = scale * np.random.default_rng(0).standard_normal((5, 6))
-    assert_sane(look(Study.of("absurd", as_batch(values), np.array([0, 1, 0, 1, 0])), chosen.change()))
+    assert_sane(look(Subject.of("absurd", as_batch(values), np.array([0, 1, 0, 1, 0])), chosen.change()))
 
 
 def test_overflow_and_silence_are_told() -> None:
@@ -319,8 +319,8 @@ def test_overflow_and_silence_are_told() -> None:
     assert "overflows" in look(data, Settings(sigma_w=3.0)).message
     assert isinstance(look(data, Settings(sigma_w=3.0, normalize=True)), Picture)
     assert "sigma_u" in look(data, Settings(sigma_u=0.0)).message
-    assert isinstance(look(Study.of("zeros", as_batch(np.zeros((4, 5))), None), Settings()), Trouble)
-    same = Study.of("equal", as_batch(np.ones((6, 5))), np.arange(6) % 2)  # a singular Gram matrix
+    assert isinstance(look(Subject.of("zeros", as_batch(np.zeros((4, 5))), None), Settings()), Trouble)
+    same = Subject.of("equal", as_batch(np.ones((6, 5))), np.arange(6) % 2)  # a singular Gram matrix
     assert_sane(look(same, Settings()))
 
 
@@ -630,9 +630,9 @@ def test_files_that_cannot_be_used_are_refused_before_a_server_starts(tmp_path, 
 def test_bundled_sets_by_name() -> None:
     pytest.importorskip("aeon", reason="GunPoint ships with aeon")
     from rntk.cli.explore import _study
-    from rntk.cli.fit import Task
+    from rntk.cli.fit import TaskOption
 
-    found = _study(Path("GunPoint"), Task.AUTO, "auto", None, "error")
+    found = _study(Path("GunPoint"), TaskOption.AUTO, "auto", None, "error")
     assert found.describe() == "50 sequences, 150 steps, 1 channel, 2 classes"
 
 

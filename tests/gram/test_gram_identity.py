@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Exponentiation
 from rntk import NTK, RNTK
 from rntk.activations import HermiteActivation, leaky_relu, relu
 from rntk.gram import GramStoreError, cached, compute, identity
-from rntk.gram.work import Tiles
+from rntk.gram.work import TileMaker
 from rntk.kernels.description import describe
 from rntk.sequences import as_batch
 
@@ -128,8 +128,8 @@ def test_many_short_lived_functions_in_one_folder(tmp_path):
 def test_a_folder_of_matrices(tmp_path, monkeypatch):
     folder, Y = tmp_path / "a" / "b", X[:5] + 1
     calls = []
-    real = Tiles.compute
-    monkeypatch.setattr(Tiles, "compute", lambda self, tile: calls.append(tile) or real(self, tile))
+    real = TileMaker.compute
+    monkeypatch.setattr(TileMaker, "compute", lambda self, tile: calls.append(tile) or real(self, tile))
     settings = [(RNTK(sigma_b=b, dtype=d), X if e == 0 else X + e, y)
                 for b in (0.0, 0.1) for d in ("float32", "float64") for e in (0, 1e-9) for y in (None, Y)]  # fmt: skip
     first = [cached(folder, *each) for each in settings]

@@ -28,7 +28,7 @@ from rntk.cli import app
 from rntk.gram import DamagedTileError, GramStoreError, StoreFullError, compute
 from rntk.gram.layout import Layout
 from rntk.gram.store import ZarrStore
-from rntk.gram.work import Tiles, make_work
+from rntk.gram.work import TileMaker, make_work
 from rntk.kernels import pairwise
 from rntk.runtime import parse_bytes
 
@@ -281,7 +281,7 @@ def test_every_block_is_prepared_once_however_many_tiles_it_meets(prepared, colu
     work = make_work(RNTK(), X, Y, "ntk", None)
     layout = work.layout(5, 10**9)
     prepared.clear()
-    tiles = Tiles(work, layout, 10**9)
+    tiles = TileMaker(work, layout, 10**9)
     for tile in tiles.in_order():
         tiles.compute(tile)
     assert prepared == [5] * (8 if columns is None else 14)
@@ -292,7 +292,7 @@ def test_with_little_memory_strips_meet_a_side_while_it_is_kept(prepared):
     layout = work.layout(4, 10**9)
     for kept, most in ((2, 10 + 9 + 45), (6, 10 + 10 + 6 + 2), (20, 10)):  # of ten blocks, fifty-five tiles
         side = work.pairwise.nbytes(work.pairwise.prepare(work.part(0, slice(0, 4))))
-        tiles = Tiles(work, layout, work.tile_bytes(4) + kept * side)
+        tiles = TileMaker(work, layout, work.tile_bytes(4) + kept * side)
         prepared.clear()
         order = tiles.in_order()
         for tile in order:

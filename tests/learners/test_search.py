@@ -16,7 +16,7 @@ from rntk.activations import HermiteActivation
 from rntk.learners.search import ensemble
 from rntk.learners.search.candidates import Candidate, candidates_for
 from rntk.learners.search.ensemble import Trial, choose, in_order, sample
-from rntk.learners.search.leave_one_out import Verdict, ridge_path
+from rntk.learners.search.leave_one_out import Judgement, ridge_path
 from rntk.learners.search.views import VIEWS, View, scaled_view
 
 
@@ -145,7 +145,7 @@ def test_many_sequences_are_searched_on_a_stratified_sample_and_fitted_whole():
 
 def trial(missed, error: float) -> Trial:
     losses = np.asarray(missed, dtype=float)
-    verdict = Verdict(1 - float(losses.mean()), error, losses)
+    verdict = Judgement(1 - float(losses.mean()), error, losses)
     return Trial(Candidate(View("values"), None, {}), verdict, 1.0, 0.0, np.empty(0), np.empty(0))
 
 

@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from rntk import NTK, RNTK, RNTKGaussianProcessRegressor, RNTKRidge, SequenceError
 from rntk.theory.dynamics import Dynamics, process
-from rntk.theory.dynamics.clock import Clock
+from rntk.theory.dynamics.clock import Instants
 
 N, NEW, OUTPUTS = 7, 4, 2
 
@@ -310,7 +310,7 @@ def test_the_functions_of_one_eigenvalue_are_exact(steps):
     """Against 50 digits: small and large ηsμ, ημ on both sides of one and up to two, even and odd steps."""
     mu = np.array([1e-300, 1e-15, 1e-6, 0.3, 1.0, 1.0 + 1e-9, 1.7, 2 - 1e-9, 2.0])
     at = np.array([0, 1, 2, 3, 1000, 10**6 + 1, 10**15])
-    clock = Clock(at.astype(float), at.shape, 1.0, steps)
+    clock = Instants(at.astype(float), at.shape, 1.0, steps)
     gain, decay = clock.gain(mu), clock.decay(mu)
     with mpmath.workdps(50):
         for i, s in enumerate(at.tolist()):
@@ -322,8 +322,8 @@ def test_the_functions_of_one_eigenvalue_are_exact(steps):
                 np.testing.assert_allclose(decay[i, j], expected, rtol=slack, atol=1e-300)
                 np.testing.assert_allclose(gain[i, j], s if m < 1e-200 else float((1 - left) / m), rtol=1e-13)
     if steps:  # ημ = 2 up to rounding, as largest_learning_rate has it, neither grows nor shrinks
-        assert Clock(np.array([1e18]), (), 1.0, True).decay(np.nextafter([2.0], 3)) == 1
-    ends = Clock(np.array([np.inf]), (), 1.0, steps)
+        assert Instants(np.array([1e18]), (), 1.0, True).decay(np.nextafter([2.0], 3)) == 1
+    ends = Instants(np.array([np.inf]), (), 1.0, steps)
     np.testing.assert_array_equal(ends.decay(mu[:-1]), 0)
     np.testing.assert_array_equal(ends.gain(mu[:-1])[0], 1 / mu[:-1])
 

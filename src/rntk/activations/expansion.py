@@ -34,7 +34,7 @@ class Series(NamedTuple):
     rest: Any
 
 
-class Side(NamedTuple):
+class ExpandedSide(NamedTuple):
     """The root of a variance, and the series of φ and φ' there."""
 
     root: Any
@@ -42,14 +42,14 @@ class Side(NamedTuple):
     slopes: Series
 
 
-def expand(function: Function, q: Any) -> Side:
+def expand(function: Function, q: Any) -> ExpandedSide:
     """The series of φ at variance q, of four times as many orders as there are bits."""
     bits, root = balls.bits(), q.sqrt()
     if root.is_zero():
         (value,), (slope,) = function([balls.ball(0)])
-        return Side(root, *(Series([each], each * each, balls.ball(0)) for each in (value, slope)))
+        return ExpandedSide(root, *(Series([each], each * each, balls.ball(0)) for each in (value, slope)))
     fine, coarse = (_integrals(function, root, bits, share) for share in (1, 2))
-    return Side(root, *(_series(*both) for both in zip(fine, coarse, strict=True)))
+    return ExpandedSide(root, *(_series(*both) for both in zip(fine, coarse, strict=True)))
 
 
 def _integrals(function: Function, root: Any, bits: int, share: int) -> list[tuple[list[Any], Any]]:
@@ -73,7 +73,7 @@ def _series(fine: tuple[list[Any], Any], coarse: tuple[list[Any], Any]) -> Serie
     return Series(coefficients, square, (square - dot(coefficients, coefficients)).abs_upper())
 
 
-def expectations(left: Side, right: Side, s: Any) -> tuple[Any, Any]:
+def expectations(left: ExpandedSide, right: ExpandedSide, s: Any) -> tuple[Any, Any]:
     """(V, V') of two variances and a covariance."""
     c = balls.correlation(s, left.root * right.root)
     return _sum(left.values, right.values, c), _sum(left.slopes, right.slopes, c)

@@ -178,10 +178,12 @@ class HermiteActivation(Activation):
         pairs = zip((1, 2, 3), (45, -9, 1), strict=True)
         return np.asarray(sum(c * (self(z + i * h) - self(z - i * h)) for i, c in pairs) / (60 * h))
 
-    def textbook_side(self, q: Any) -> expansion.Side:
+    def textbook_side(self, q: Any) -> expansion.ExpandedSide:
         return expansion.expand(self.exact or self._in_floats, q)
 
-    def textbook(self, left: expansion.Side, right: expansion.Side, s: Any, *, same: bool = False) -> tuple[Any, Any]:
+    def textbook(
+        self, left: expansion.ExpandedSide, right: expansion.ExpandedSide, s: Any, *, same: bool = False
+    ) -> tuple[Any, Any]:
         return (left.values.square, left.slopes.square) if same else expansion.expectations(left, right, s)
 
     def _in_floats(self, points: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -1,6 +1,6 @@
 """The demonstration behind `rntk demo`: RNTK against RBF in the same support vector machine, and a picture.
 
-In go data sets that ship with aeon; out come `Trial`s (what was chosen, how accurate, how long) and a PNG file. The
+In go data sets that ship with aeon; out come `DemoTrial`s (what was chosen, how accurate, how long) and a PNG file. The
 comparison is kept fair on purpose: both kernels get the same classifier, the same folds of the training set, the same
 number of settings to choose from, and one look at the test set. So scikit-learn's grid search chooses on both sides,
 and not `RNTKClassifier`, which tries far more and has no such rival.
@@ -37,7 +37,7 @@ RBF_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # times the gamma that 
 
 
 @dataclass(frozen=True)
-class DataSet:
+class DemoData:
     """A classification problem as its authors split it; `class_names` in the order of the sorted labels."""
 
     name: str
@@ -50,7 +50,7 @@ class DataSet:
 
 
 @dataclass(frozen=True)
-class Trial:
+class DemoTrial:
     """One kernel on one data set: what cross-validation chose, and what came of it on the test set."""
 
     kernel: str
@@ -62,7 +62,7 @@ class Trial:
     penalty: float
 
 
-def load(name: str) -> DataSet:
+def load(name: str) -> DemoData:
     """`"GunPoint"` or `"ArrowHead"`, read from the files inside the aeon package: no network."""
     from aeon.datasets import load_arrow_head, load_gunpoint
 
@@ -72,7 +72,7 @@ def load(name: str) -> DataSet:
     }[name]
     parts = [loader(split=split, return_type="numpy3d") for split in ("TRAIN", "TEST")]
     (X, y), (X_test, y_test) = parts
-    return DataSet(name, subject, class_names, SequenceBatch.from_aeon(X), y, SequenceBatch.from_aeon(X_test), y_test)
+    return DemoData(name, subject, class_names, SequenceBatch.from_aeon(X), y, SequenceBatch.from_aeon(X_test), y_test)
 
 
 def warm_up() -> float:
@@ -85,7 +85,7 @@ def warm_up() -> float:
     return time.perf_counter() - begun
 
 
-def try_rntk(data: DataSet) -> Trial:
+def try_rntk(data: DemoData) -> DemoTrial:
     """The RNTK, its readout and sigma_w chosen on the training set."""
     candidates: dict[str, GramFunction] = {
         f"readout {readout}, sigma_w {sigma_w:.3g}": RNTK(sigma_w=sigma_w, readout=readout, normalize=True)
@@ -94,7 +94,7 @@ def try_rntk(data: DataSet) -> Trial:
     return _choose("RNTK", candidates, data)
 
 
-def try_rbf(data: DataSet) -> Trial:
+def try_rbf(data: DemoData) -> DemoTrial:
     """The Gaussian kernel on the series as vectors, its gamma chosen on the training set."""
 
     def rows(batch: SequenceBatch) -> Array:
@@ -109,7 +109,7 @@ def try_rbf(data: DataSet) -> Trial:
     return _choose("RBF", {f"gamma {factor:g} x scale": with_gamma(factor * scale) for factor in RBF_GRID}, data)
 
 
-def classify_cut_series(data: DataSet, trial: Trial, seed: int = 0) -> tuple[float, float]:
+def classify_cut_series(data: DemoData, trial: DemoTrial, seed: int = 0) -> tuple[float, float]:
     """Accuracy on test series that lost up to half of their steps: learned from whole series, and from cut ones.
 
     Nothing is chosen anew: kernel and penalty are those of `trial`. Each series loses another number of steps, at its
@@ -129,7 +129,7 @@ def classify_cut_series(data: DataSet, trial: Trial, seed: int = 0) -> tuple[flo
     return learn_from(data.train), learn_from(cut_train)
 
 
-def _choose(kernel: str, candidates: dict[str, GramFunction], data: DataSet) -> Trial:
+def _choose(kernel: str, candidates: dict[str, GramFunction], data: DemoData) -> DemoTrial:
     """Cross-validate every candidate with every penalty, refit the best, and look at the test set once."""
     begun = time.perf_counter()
     folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=4, random_state=0)
@@ -142,13 +142,13 @@ def _choose(kernel: str, candidates: dict[str, GramFunction], data: DataSet) -> 
     accuracy = float(searches[name].score(candidates[name](data.test, data.train), data.test_labels))
     penalty = searches[name].best_params_["C"]
     seconds = time.perf_counter() - begun
-    return Trial(kernel, f"{name}, C {penalty:g}", accuracy, seconds, grams[name], candidates[name], penalty)
+    return DemoTrial(kernel, f"{name}, C {penalty:g}", accuracy, seconds, grams[name], candidates[name], penalty)
 
 
 # -- the picture: what the kernel sees, beside what a person sees ------------------------------------------------------
 
 
-def draw(rows: list[tuple[DataSet, Trial]], path: Path) -> None:
+def draw(rows: list[tuple[DemoData, DemoTrial]], path: Path) -> None:
     """Save a PNG with one row per data set: Gram matrix of its training series by class, and some of the series."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -162,12 +162,12 @@ def draw(rows: list[tuple[DataSet, Trial]], path: Path) -> None:
     figure.savefig(path, format="png")
 
 
-def _draw_gram(axis: Any, data: DataSet, trial: Trial) -> None:
+def _draw_gram(axis: Any, data: DemoData, trial: DemoTrial) -> None:
     gram(trial.gram, data.train_labels, axis, class_names=data.class_names, label="similarity (1 = same direction)")
     axis.set_title(f"{data.name}: RNTK between {len(trial.gram)} training series", fontsize=11)
 
 
-def _draw_series(axis: Any, data: DataSet) -> None:
+def _draw_series(axis: Any, data: DemoData) -> None:
     for label, name, colour, style in zip(
         np.unique(data.train_labels), data.class_names, COLOURS, STYLES, strict=False
     ):

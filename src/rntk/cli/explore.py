@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .extras import require
-from .fit import TASK_HELP, Task
+from .fit import TASK_HELP, TaskOption
 from .options import FormatOption, LabelOption, Missing, MissingOption, read_data
 from .output import make_console
 from .refusal import refuse, refusing
 
 if TYPE_CHECKING:
-    from ..explore import Study
+    from ..explore import Subject
 
 #: Real data sets that ship with aeon, by name.
 BUNDLED = ("GunPoint", "ArrowHead")
@@ -31,7 +31,7 @@ def explore(
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.", min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only print where.")] = True,
-    task: Annotated[Task, typer.Option(help=TASK_HELP)] = (Task.AUTO),
+    task: Annotated[TaskOption, typer.Option(help=TASK_HELP)] = (TaskOption.AUTO),
     label: LabelOption = "auto",
     format: FormatOption = None,
     missing: MissingOption = Missing.ERROR,
@@ -58,9 +58,9 @@ def explore(
     console.print("ended")
 
 
-def _study(data: Path | None, task: Task, label: str, format: str | None, missing: Missing) -> Study:
+def _study(data: Path | None, task: TaskOption, label: str, format: str | None, missing: Missing) -> Subject:
     """What to look at, or a refusal."""
-    from ..explore import Study, cylinder_bell_funnel
+    from ..explore import Subject, cylinder_bell_funnel
 
     if data is None:
         return cylinder_bell_funnel()
@@ -69,7 +69,7 @@ def _study(data: Path | None, task: Task, label: str, format: str | None, missin
         from .demonstration import load
 
         bundled = load(str(data))
-        return Study.of(bundled.name, bundled.train, bundled.train_labels)
+        return Subject.of(bundled.name, bundled.train, bundled.train_labels)
     content = read_data(data, label, format, missing)
     with refusing():
-        return Study.of(data.name, content.X, content.y, task.value)
+        return Subject.of(data.name, content.X, content.y, task.value)

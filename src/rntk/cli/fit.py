@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..io import LabelledSequences
 
 
-class Task(StrEnum):
+class TaskOption(StrEnum):
     """What the labels are."""
 
     AUTO = "auto"
@@ -42,7 +42,7 @@ TASK_HELP = "auto: numbers are targets if they have fractions or none occurs twi
 def fit(
     data: DataArgument,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="File for the model, by custom named .rntk.")],
-    task: Annotated[Task, typer.Option(help=TASK_HELP)] = (Task.AUTO),
+    task: Annotated[TaskOption, typer.Option(help=TASK_HELP)] = (TaskOption.AUTO),
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; all cores unless given.")] = None,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of Gram matrices: an interrupted search goes on.")
@@ -85,7 +85,7 @@ def fit(
         _show(report)
 
 
-def _targets(content: LabelledSequences, task: Task) -> tuple[bool, Any]:
+def _targets(content: LabelledSequences, task: TaskOption) -> tuple[bool, Any]:
     """Whether to classify, and the labels in the type that goes with it."""
     if content.y is None:
         refuse(f"{content.path} has no labels, and fit learns from labels; --label says where they stand")

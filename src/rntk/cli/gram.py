@@ -22,7 +22,7 @@ class Precision(StrEnum):
     FLOAT64 = "float64"
 
 
-class Readout(StrEnum):
+class ReadoutName(StrEnum):
     """Which outputs of the network count."""
 
     LAST = "last"
@@ -44,7 +44,9 @@ def gram(
     sigma_u: Annotated[float, typer.Option(help="Deviation of the input weights.")] = 1.0,
     sigma_b: Annotated[float, typer.Option(help="Deviation of the biases.")] = 0.0,
     depth: Annotated[int, typer.Option(metavar="N", help="Stacked layers.")] = 1,
-    readout: Annotated[Readout, typer.Option(help="Output: of the last step, or the mean of all.")] = Readout.LAST,
+    readout: Annotated[
+        ReadoutName, typer.Option(help="Output: of the last step, or the mean of all.")
+    ] = ReadoutName.LAST,
     normalize: Annotated[bool, typer.Option("--normalize", help="Divide by the roots of the diagonal.")] = False,
     kind: Annotated[Kind, typer.Option(help="Tangent kernel, or covariance of untrained networks.")] = Kind.NTK,
     dtype: Annotated[Precision, typer.Option(help="Precision of kernel and matrix.")] = Precision.FLOAT64,

@@ -128,7 +128,7 @@ def outputs(weights: Weights, flows: list[Flow]) -> Kernels:
     return Kernels(weights.v * value, weights.gradient_v * value + weights.v * tangent)
 
 
-class Walk(NamedTuple):
+class TextbookWalk(NamedTuple):
     """A sequence by itself, a list entry per step: its inputs, what φ prepares of the variance of each layer (5), what
     each layer hands on, and its kernels with itself."""
 
@@ -138,7 +138,7 @@ class Walk(NamedTuple):
     own: list[Kernels]
 
     @classmethod
-    def along(cls, network: Network, weights: Weights, x: list[list[Any]]) -> Walk:
+    def along(cls, network: Network, weights: Weights, x: list[list[Any]]) -> TextbookWalk:
         phi, channels = network.activation, len(x[0])
         walk = cls(x, [], [], [])
         flows = [Flow(variance, ball(0)) for variance in weights.h]
@@ -168,7 +168,9 @@ class Entry(NamedTuple):
     most: Kernels
 
 
-def pair(network: Network, weights: Weights, x: Walk, y: Walk, *, same: bool) -> dict[tuple[int, int], Entry]:
+def pair(
+    network: Network, weights: Weights, x: TextbookWalk, y: TextbookWalk, *, same: bool
+) -> dict[tuple[int, int], Entry]:
     """All pairs of steps (t, s) of two sequences that the readout needs; `same` if they are one sequence."""
     phi, depth, channels = network.activation, network.depth, len(x.x[0])
     nothing = [Flow(ball(0), ball(0))] * depth
@@ -229,7 +231,7 @@ class ReferenceWay:
 
     batch: SequenceBatch
     normalizer: Scale | None = None
-    walks: dict[Any, Walk] = field(default_factory=dict)
+    walks: dict[Any, TextbookWalk] = field(default_factory=dict)
     needs: None = None
 
     @property
@@ -239,13 +241,13 @@ class ReferenceWay:
     def scaled(self, by: Scale) -> ReferenceWay:
         return replace(self, normalizer=by)
 
-    def walk(self, network: Network, i: int, direction: Direction | None, k: int) -> Walk:
+    def walk(self, network: Network, i: int, direction: Direction | None, k: int) -> TextbookWalk:
         """Sequence i in the network k steps along `direction`."""
         key = (balls.bits(), i, k, direction)
         walk = self.walks.get(key)
         if walk is None:
             weights = Weights.of(network, self.batch.n_channels, direction, k * step_along(network))
-            walk = self.walks[key] = Walk.along(network, weights, in_balls(self.batch[i]))
+            walk = self.walks[key] = TextbookWalk.along(network, weights, in_balls(self.batch[i]))
         return walk
 
     def forget_moved(self) -> None:
@@ -352,7 +354,7 @@ class ReferenceEngine(HostEngine):
             total = ball(0)
             for one, other in ((a, b), (a[::-1], b[::-1]))[: 1 + network.bidirectional]:
                 weights = Weights.of(network, len(a[0]), None, 0)
-                walks = [Walk.along(network, weights, each) for each in (one, other)]
+                walks = [TextbookWalk.along(network, weights, each) for each in (one, other)]
                 entries = pair(network, weights, walks[0], walks[0] if same else walks[1], same=same)
                 total += read_out(network, entries, (len(a), len(b)))[0].kernels[kind]
             return total
@@ -386,7 +388,7 @@ class ReferenceEngine(HostEngine):
 
             def compute(x: NDArray[Any] = x) -> list[tuple[Any, Any]]:
                 weights = Weights.of(network, batch.n_channels, None, 0)
-                walk = Walk.along(network, weights, in_balls(x))
+                walk = TextbookWalk.along(network, weights, in_balls(x))
                 own = walk.own if network.readout.per_step else walk.own[-1:]
                 if network.readout.averages:
                     entries = pair(network, weights, walk, walk, same=True)

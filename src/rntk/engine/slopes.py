@@ -193,7 +193,7 @@ class PairGradients:
 
 
 @dataclass(frozen=True)
-class Group:
+class PairGroup:
     """Pairs whose sequences are prepared together: `places` in the caller's list, `left` and `right` in `gradients`."""
 
     places: Index
@@ -210,7 +210,7 @@ def in_groups(
     *,
     with_scale: bool = True,
     name: Callable[[int], tuple[int, str]] = lambda i: (i, ""),
-) -> Iterator[Group]:
+) -> Iterator[PairGroup]:
     """The pairs in as few groups as memory allows: one, unless their sequences are very many.
 
     `name` is what the caller calls a sequence of the batch: its index, and the argument it belongs to.
@@ -228,7 +228,7 @@ def in_groups(
             gradients = PairGradients(plan, batch.take(used), with_scale=with_scale)
         except KernelOverflowError as error:  # it counts among the sequences in use
             raise error.known_as(*name(int(used[error.sequence]))) from None
-        yield Group(np.arange(a, b), gradients, index[: b - a], index[b - a :])
+        yield PairGroup(np.arange(a, b), gradients, index[: b - a], index[b - a :])
 
 
 def marks_per_step(network: Network) -> int:

@@ -48,7 +48,7 @@ EXPANSION = Cost(120_000, 300, 260, 160_000, 5_000, 2_500)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Budget:
     """What to compute.
 
     Attributes
@@ -67,7 +67,7 @@ class Plan:
     paired: int
 
 
-def plan(settings: Settings, n: int, length: float, quick: bool = True) -> Plan:
+def plan(settings: Settings, n: int, length: float, quick: bool = True) -> Budget:
     """The largest part of `n` sequences of mean `length` that a kernel gets through in time.
 
     First sequences are left out, down to `SEQUENCES`; then steps are averaged, down to `STEPS`; then sequences again,
@@ -92,7 +92,7 @@ def plan(settings: Settings, n: int, length: float, quick: bool = True) -> Plan:
     share = times * SENSITIVITY_TIME / 2 / settings.depth
     pairs = share / (cost.slope_mean * steps**2 if table else cost.slope_last * steps)
     paired = share / (cost.slope_step * steps)
-    return Plan(
+    return Budget(
         count,
         block,
         int(min(max(pairs, FEWEST_PAIRS), QUICK_PAIRS if quick else MOST_PAIRS)),

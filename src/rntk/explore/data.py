@@ -56,7 +56,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Subject:
     """Sequences and their labels, as the page has them.
 
     Attributes
@@ -77,7 +77,7 @@ class Study:
     y: Array | None
 
     @classmethod
-    def of(cls, name: str, X: SequenceBatch, y: Array | None, task: str = "auto") -> Study:
+    def of(cls, name: str, X: SequenceBatch, y: Array | None, task: str = "auto") -> Subject:
         """A study of labelled or unlabelled sequences.
 
         Parameters
@@ -176,7 +176,7 @@ class Study:
         return said if block == 1 else f"{said}; every {block} steps averaged into one"
 
 
-def cylinder_bell_funnel(n: int = 100, steps: int = 128, seed: int = 0) -> Study:
+def cylinder_bell_funnel(n: int = 100, steps: int = 128, seed: int = 0) -> Subject:
     """Generated sequences of three classes: a plateau, a rise or a fall somewhere in noise, z-normalised.
 
     References
@@ -194,4 +194,4 @@ def cylinder_bell_funnel(n: int = 100, steps: int = 128, seed: int = 0) -> Study
     inside = (along >= 0) & (along <= 1)
     values = (6 + rng.standard_normal((n, 1))) * shape * inside + rng.standard_normal((n, steps))
     X = SequenceBatch(values.reshape(-1, 1), np.arange(n + 1) * steps)
-    return Study.of("cylinder-bell-funnel", z_normalize(X), names[kinds])
+    return Subject.of("cylinder-bell-funnel", z_normalize(X), names[kinds])

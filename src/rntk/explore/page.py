@@ -19,7 +19,7 @@ from bokeh.models import Button, CheckboxGroup, CustomJS, Div, FileInput, PreTex
 from bokeh.themes import Theme
 
 from .controls import Controls
-from .data import Study
+from .data import Subject
 from .figures import CurveFigure, GramFigure, ScoreFigure
 from .settings import Settings
 from .state import Picture, Score, Trouble, look, read_upload, suggested
@@ -72,7 +72,7 @@ class Page:
         The picture on the page, None before the first.
     """
 
-    def __init__(self, study: Study, run: Run, n_jobs: int | None = None) -> None:
+    def __init__(self, study: Subject, run: Run, n_jobs: int | None = None) -> None:
         self.study, self._run, self._n_jobs = study, run, n_jobs
         self.shown: Picture | None = None
         self._wanted: set[str] = set()
@@ -213,7 +213,7 @@ class Page:
 
     # -- what comes of it -----------------------------------------------------------------------------------------
 
-    def _look_at(self, outcome: Study | Trouble) -> None:
+    def _look_at(self, outcome: Subject | Trouble) -> None:
         if isinstance(outcome, Trouble):
             self._complain("This file can't be used", outcome)
             return

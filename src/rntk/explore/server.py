@@ -27,7 +27,7 @@ from tornado.httputil import HTTPServerRequest
 from tornado.ioloop import IOLoop
 from tornado.web import ErrorHandler
 
-from .data import Study
+from .data import Subject
 from .page import Page, Run
 
 LOOPBACK = "127.0.0.1"
@@ -71,7 +71,7 @@ class PageServer:
         The port is taken, or not ours to take.
     """
 
-    def __init__(self, study: Study, port: int = 0) -> None:
+    def __init__(self, study: Subject, port: int = 0) -> None:
         self.study = study
         self.socket = socket.create_server((LOOPBACK, port), backlog=128)
         self.socket.setblocking(False)

@@ -72,7 +72,7 @@ def _first(sigma: Any) -> float:
 
 
 @dataclass(frozen=True)
-class Scale:
+class InputScale:
     """Where a slider stands for a value: evenly, or by powers of ten with zero at the very left.
 
     Attributes
@@ -112,8 +112,8 @@ class Scale:
 
 #: ReLU is balanced at √2 and moves much with the third digit of sigma_w: a fine step.
 SCALES = {
-    "sigma_w": Scale("σ_w", "recurrent weights", 0.0, 3.0, 0.001, logarithmic=False),
-    "sigma_u": Scale("σ_u", "input weights", -3.0, 3.0, 0.01),
-    "sigma_b": Scale("σ_b", "biases", -3.0, 2.0, 0.01, zero=True),
-    "sigma_h": Scale("σ_h", "initial state", -3.0, 2.0, 0.01, zero=True),
+    "sigma_w": InputScale("σ_w", "recurrent weights", 0.0, 3.0, 0.001, logarithmic=False),
+    "sigma_u": InputScale("σ_u", "input weights", -3.0, 3.0, 0.01),
+    "sigma_b": InputScale("σ_b", "biases", -3.0, 2.0, 0.01, zero=True),
+    "sigma_h": InputScale("σ_h", "initial state", -3.0, 2.0, 0.01, zero=True),
 }

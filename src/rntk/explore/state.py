@@ -22,8 +22,8 @@ from ..io import read
 from ..learners.search.candidates import relative_ridges
 from ..learners.search.leave_one_out import ridge_path
 from ..theory import Sensitivity, sensitivity, suggest
-from .budget import Plan, plan
-from .data import Group, Part, Study
+from .budget import Budget, plan
+from .data import Group, Part, Subject
 from .settings import Settings
 
 Array = NDArray[np.float64]
@@ -135,7 +135,7 @@ class Trouble:
     message: str
 
 
-def look(study: Study, settings: Settings, *, quick: bool = True, n_jobs: int | None = None) -> Picture | Trouble:
+def look(study: Subject, settings: Settings, *, quick: bool = True, n_jobs: int | None = None) -> Picture | Trouble:
     """The picture of `settings` on the sequences of `study`, or the trouble with them.
 
     Parameters
@@ -169,7 +169,7 @@ def look(study: Study, settings: Settings, *, quick: bool = True, n_jobs: int | 
 
 
 def suggested(
-    study: Study, settings: Settings, *, quick: bool = True, n_jobs: int | None = None
+    study: Subject, settings: Settings, *, quick: bool = True, n_jobs: int | None = None
 ) -> tuple[Settings, str] | Trouble:
     """Settings with the flattest sensitivity for the same activation, depth and readout, and why; or the trouble."""
     try:
@@ -192,7 +192,7 @@ def suggested(
     return Settings.of(found.kernel), found.explanation
 
 
-def read_upload(name: str, content: str) -> Study | Trouble:
+def read_upload(name: str, content: str) -> Subject | Trouble:
     """The study of a file called `name` whose `content` the browser sent in base64; or the trouble with it.
 
     Labels stand where the format says. Only the suffix of the name is used on this machine.
@@ -202,21 +202,21 @@ def read_upload(name: str, content: str) -> Study | Trouble:
         try:
             path.write_bytes(base64.b64decode(content))
             found = read(path)
-            return Study.of(name, found.X, found.y)
+            return Subject.of(name, found.X, found.y)
         except SequenceError as error:
             return Trouble(str(error.known_as(name)))
         except (ValueError, OSError) as error:
             return Trouble(str(error))
 
 
-def _plan(study: Study, settings: Settings, quick: bool) -> Plan:
+def _plan(study: Subject, settings: Settings, quick: bool) -> Budget:
     lengths = study.X.lengths
     # Pairs of steps grow with the square of the length where all steps meet.
     mean = float(np.sqrt(np.mean(np.square(lengths.astype(np.float64)))))
     return plan(settings, len(study.X), mean, quick)
 
 
-def _some(part: Part, chosen: Plan) -> Any:
+def _some(part: Part, chosen: Budget) -> Any:
     """The sequences whose pairs the sensitivity is of: evenly spaced, so all classes take part."""
     n = len(part.X)
     if chosen.paired >= n:

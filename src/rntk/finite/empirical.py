@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ..kernels.network import KernelPair
 from ..network import Network
 from ..sequences import SequenceBatch
-from .forward import Run, run
+from .forward import ForwardPass, run
 from .inputs import Reading, read
 from .network import FiniteNetwork
 from .precision import dtype_of, precision
@@ -130,7 +130,7 @@ def on_batches(
     tile = max(16, int((memory / dtype.itemsize / 4) ** 0.5))
     blocks = [list(_blocks(net, each, dtype.itemsize, memory)) for each in (left, right)]
 
-    def traces_of(side: int, block: Block) -> tuple[Trace, ...]:
+    def traces_of(side: int, block: Slab) -> tuple[Trace, ...]:
         # Sequences of X and of Y have different draws of the initial state, even where Y is X.
         batch, drawn = (left, right)[side], 0 if symmetric else side
         return _traces(net, parameters, batch, block, state_seed, drawn, signals=want_ntk)
@@ -167,7 +167,7 @@ def _add(total: Array, part: Array, rows: slice, columns: slice, mirror: bool) -
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
-class Block(NamedTuple):
+class Slab(NamedTuple):
     """Outputs of a batch whose traces are held in memory together: sequences first..last-1.
 
     For the sequence readout, the outputs at positions start..stop-1 of each of them.
@@ -179,7 +179,7 @@ class Block(NamedTuple):
     stop: int
 
 
-def _blocks(net: FiniteNetwork, batch: SequenceBatch, itemsize: int, memory: int) -> Iterator[Block]:
+def _blocks(net: FiniteNetwork, batch: SequenceBatch, itemsize: int, memory: int) -> Iterator[Slab]:
     """As many whole sequences as fit; for the sequence readout one may be too long, and is cut by position."""
     positions = batch.max_length if net.every_step else 1
     cost = batch.max_length * net.outputs * net.width * net.network.depth * itemsize  # of one position
@@ -189,7 +189,7 @@ def _blocks(net: FiniteNetwork, batch: SequenceBatch, itemsize: int, memory: int
         last = min(first + count, len(batch))
         here = int(batch.lengths[first:last].max()) if net.every_step else 1
         for start in range(0, here, size):
-            yield Block(first, last, start, min(start + size, here))
+            yield Slab(first, last, start, min(start + size, here))
 
 
 # -- factors of gradients ----------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _traces(
     net: FiniteNetwork,
     parameters: Parameters,
     batch: SequenceBatch,
-    block: Block,
+    block: Slab,
     state_seed: int,
     side: int,
     *,
@@ -298,7 +298,7 @@ def _factors(
     shape = (length, count, net.width)
     still = tuple(jnp.zeros(shape, reading.values.dtype) for _ in range(net.network.depth))
 
-    def outputs(disturbances: tuple[jax.Array, ...]) -> tuple[jax.Array, Run]:
+    def outputs(disturbances: tuple[jax.Array, ...]) -> tuple[jax.Array, ForwardPass]:
         result = run(net.network, net.activation, weights, reading, disturbances)
         return result.outputs, result
 

@@ -14,7 +14,7 @@ from .inputs import Reading
 from .weights import layer_scales, readout_scale
 
 
-class Run(NamedTuple):
+class ForwardPass(NamedTuple):
     """What a network computed on N sequences of up to T steps.
 
     Attributes
@@ -41,7 +41,7 @@ def run(
     weights: dict[str, Any],
     reading: Reading,
     disturbances: Sequence[jax.Array] | None = None,
-) -> Run:
+) -> ForwardPass:
     """Read the sequences.
 
     `disturbances`, (T, N, n) for each layer, are added to the pre-activations: the derivative by them at zero is the
@@ -73,7 +73,7 @@ def run(
         states.append(below)
     pooled = _pool(network.readout, below, reading, alive)
     outputs = readout_scale(network, width) * _matmul(pooled, weights["V"].T)
-    return Run(outputs, pooled, tuple(initial), tuple(states))
+    return ForwardPass(outputs, pooled, tuple(initial), tuple(states))
 
 
 def _recur(

@@ -18,7 +18,7 @@ from ..runtime import parse_bytes
 from ..sequences import SequenceBatch
 from .layout import Tile
 from .store import TileStore, ZarrStore
-from .work import Tiles, Work, make_work
+from .work import TileMaker, Work, make_work
 
 Array = NDArray[Any]
 #: Tasks per thread of a cluster: enough that all are busy to the end, few enough that messages cost little.
@@ -35,7 +35,7 @@ Keep = Callable[[Tile, Array | None], None]
 
 
 def compute_on_workers(
-    client: Any, tiles: Tiles, store: TileStore, wanted: list[Tile], keep: Keep, budget: int
+    client: Any, tiles: TileMaker, store: TileStore, wanted: list[Tile], keep: Keep, budget: int
 ) -> None:
     """Compute the tiles that are wanted on the workers.
 
@@ -114,7 +114,7 @@ def _one_round(
     return lost
 
 
-def _compute_strip(tiles: Tiles, store: ZarrStore | None, strip: list[Tile]) -> list[Array | None]:
+def _compute_strip(tiles: TileMaker, store: ZarrStore | None, strip: list[Tile]) -> list[Array | None]:
     """What a worker does: some tiles, into the store if it is there."""
     if store is None or not store.is_here():
         return [tiles.compute(tile) for tile in strip]
@@ -219,8 +219,8 @@ def as_dask(
     work, budget = make_work(kernel, X, Y, kind, dtype), parse_bytes(memory)
     refuse_device(work)
     layout = work.layout(block, budget)
-    shared = dask.delayed(Tiles(work.alone(), layout, budget), pure=False, traverse=False)
-    compute = dask.delayed(Tiles.compute, pure=False)
+    shared = dask.delayed(TileMaker(work.alone(), layout, budget), pure=False, traverse=False)
+    compute = dask.delayed(TileMaker.compute, pure=False)
     tiles = {
         tile: array.from_delayed(
             compute(shared, tile), layout.tile_shape(tile), dtype=work.dtype, meta=np.empty((0, 0), work.dtype)

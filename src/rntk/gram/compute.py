@@ -19,7 +19,7 @@ from .identity import is_known
 from .layout import Tile
 from .matrix import GramMatrix
 from .store import MemoryStore, TileStore, ZarrStore, begin, delete, import_zarr, open_same
-from .work import SMALLEST_BLOCK, Tiles, Work, make_work
+from .work import SMALLEST_BLOCK, TileMaker, Work, make_work
 
 Array = NDArray[Any]
 
@@ -194,7 +194,7 @@ def _open_or_begin(
 def _fill(store: TileStore, work: Work, client: Any, missing: set[Tile], budget: int, progress: bool | None) -> None:
     """Compute the tiles that are missing."""
     layout = store.layout
-    tiles = Tiles(work if client is None else work.alone(), layout, budget)
+    tiles = TileMaker(work if client is None else work.alone(), layout, budget)
     wanted = [tile for tile in tiles.in_order() if tile in missing]
     with progress_bar("Gram matrix", layout.numbers(), progress) as advance:
         advance(layout.numbers() - layout.numbers(*wanted))
@@ -262,7 +262,7 @@ def stream(
         layout = work.layout(block, budget)
     else:
         budget -= layout.numbers() * work.dtype.itemsize
-    return GramMatrix(MemoryStore(layout, work.dtype, Tiles(work, layout, budget).compute, keep))
+    return GramMatrix(MemoryStore(layout, work.dtype, TileMaker(work, layout, budget).compute, keep))
 
 
 def cached(

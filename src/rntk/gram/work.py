@@ -86,7 +86,7 @@ class Work:
 
     def try_out(self) -> None:
         """Evaluate the kernel once, on as little as possible: raises what is wrong with it."""
-        Tiles(self, Layout((min(len(self.X), 2), 1), 2, False), 0).compute((0, 0))
+        TileMaker(self, Layout((min(len(self.X), 2), 1), 2, False), 0).compute((0, 0))
 
     # -- how the matrix is cut -----------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ def _most_steps(batch: Any, block: int) -> int:
     return int((batch.offsets[block:] - batch.offsets[:-block]).max())
 
 
-class Tiles:
+class TileMaker:
     """The tiles of a Gram matrix, computed from sides that are prepared once and kept while there is room.
 
     Parameters

@@ -81,7 +81,7 @@ class Polynomial(Kernel):  # type: ignore[misc]
         return False
 
 
-class Candidate(NamedTuple):
+class GridPoint(NamedTuple):
     """One kernel of a grid, and its settings in the paper's terms."""
 
     settings: dict[str, float]
@@ -95,7 +95,7 @@ def thinned(family: str, every: Mapping[str, int] | None = None) -> dict[str, tu
     return {name: values[:: (every or {}).get(name, 1)] for name, values in GRIDS[family].items()}
 
 
-def paper_grid(family: str, every: Mapping[str, int] | None = None) -> list[Candidate]:
+def paper_grid(family: str, every: Mapping[str, int] | None = None) -> list[GridPoint]:
     """The kernels of appendix A: 900 RNTKs, 540 NTKs, 18 RBFs, 30 polynomials, unless thinned."""
     values = thinned(family, every)
     kinds: dict[str, Callable[..., Any]] = {
@@ -105,7 +105,7 @@ def paper_grid(family: str, every: Mapping[str, int] | None = None) -> list[Cand
         "polynomial": Polynomial,
     }
     points = (dict(zip(values, point, strict=True)) for point in product(*values.values()))
-    return [Candidate(settings, kinds[family](**settings)) for settings in points]
+    return [GridPoint(settings, kinds[family](**settings)) for settings in points]
 
 
 def class_folds(y: Array, count: int, random_state: Any) -> list[Split]:

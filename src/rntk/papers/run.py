@@ -14,7 +14,7 @@ from .record import StudyFolder, pack, plain
 from .report import write_figures
 from .studies import STUDIES
 from .study import Mode, NotRunError, Plain, Results, Study, Unit
-from .workers import Outcome, Task, environment, run_tasks
+from .workers import Job, Outcome, environment, run_tasks
 
 Say = Callable[[str], None]
 
@@ -148,7 +148,7 @@ def reproduce(
     with locked(folder / ".lock"):
         works = {study.name: _Work(study, folder / study.name, mode, data, say) for study in studies}
         records = {name: work.end() for name, work in works.items() if not work.pending}
-        tasks = [Task(work.study, unit) for work in works.values() for unit in work.pending]
+        tasks = [Job(work.study, unit) for work in works.values() for unit in work.pending]
         here, done = environment(), 0
         try:
             with progress_bar("reproduce", sum(task.unit.weight for task in tasks), progress) as advance:

@@ -26,7 +26,7 @@ from .study import Plain, Study, Unit
 PACKAGES = ("rntk", "numpy", "scipy", "scikit-learn", "numba", "jax", "optax", "aeon", "matplotlib")
 
 
-class Task(NamedTuple):
+class Job(NamedTuple):
     study: Study
     unit: Unit
 
@@ -34,7 +34,7 @@ class Task(NamedTuple):
 class Outcome(NamedTuple):
     """What became of a task: a result, or the failure in words; and when and where it ran."""
 
-    task: Task
+    task: Job
     result: Plain | None
     failure: str
     run: Plain
@@ -52,7 +52,7 @@ def environment() -> Plain:
     return {"machine": {"cpu": _cpu(), "cores": cores, "system": platform.platform()}, "versions": versions}
 
 
-def run_tasks(tasks: list[Task], data: Path | None, jobs: int) -> Iterator[Outcome]:
+def run_tasks(tasks: list[Job], data: Path | None, jobs: int) -> Iterator[Outcome]:
     """Outcomes as they come. With one job all runs here, one after another; with more, in processes."""
     if jobs <= 1 or len(tasks) <= 1:
         for task in tasks:
@@ -61,7 +61,7 @@ def run_tasks(tasks: list[Task], data: Path | None, jobs: int) -> Iterator[Outco
     yield from _run_in_processes(tasks, data, jobs)
 
 
-def compute(task: Task, data: Path | None) -> tuple[Plain | None, str, float]:
+def compute(task: Job, data: Path | None) -> tuple[Plain | None, str, float]:
     """Result, failure in words, and seconds of one task."""
     begun = time.perf_counter()
     result, failure = None, ""
@@ -73,7 +73,7 @@ def compute(task: Task, data: Path | None) -> tuple[Plain | None, str, float]:
     return result, failure, time.perf_counter() - begun
 
 
-def _run_in_processes(tasks: list[Task], data: Path | None, jobs: int) -> Iterator[Outcome]:
+def _run_in_processes(tasks: list[Job], data: Path | None, jobs: int) -> Iterator[Outcome]:
     # The longest first: the end isn't spent waiting for one of them alone.
     waiting = deque(sorted(tasks, key=lambda task: -task.unit.weight))
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -111,13 +111,13 @@ class _Worker:
     def __init__(self, cores: list[int]) -> None:
         context = multiprocessing.get_context("spawn")
         self.cores = cores
-        self.task: Task | None = None
+        self.task: Job | None = None
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, cores), daemon=True)
         self._process.start()
         theirs.close()  # the other end is the process's alone: when it dies, this end knows
 
-    def begin(self, task: Task, data: Path | None) -> None:
+    def begin(self, task: Job, data: Path | None) -> None:
         self.task = task
         with suppress(ConnectionError):  # a process that is gone shows when its answer is read
             self.pipe.send((task, data))
@@ -148,7 +148,7 @@ def _serve(pipe: Connection, cores: list[int]) -> None:
             pipe.send(compute(task, data))
 
 
-def _outcome(task: Task, result: Plain | None, failure: str, seconds: float) -> Outcome:
+def _outcome(task: Job, result: Plain | None, failure: str, seconds: float) -> Outcome:
     run: Plain = {"seconds": round(seconds, 3), "finished": datetime.now(UTC).isoformat(timespec="seconds")}
     return Outcome(task, result, failure, run)
 

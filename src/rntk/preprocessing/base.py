@@ -218,7 +218,7 @@ def seal(values: NDArray[np.float64], offsets: NDArray[np.int64], dtype: np.dtyp
 # ---- Sums of runs --------------------------------------------------------------------------------------------
 
 
-class Moments(NamedTuple):
+class Spread(NamedTuple):
     """Means and population standard deviations of k scaled runs, and their S steps minus the means."""
 
     means: NDArray[np.float64]  # (k, m)
@@ -251,7 +251,7 @@ class Runs:
         # A mean lies between the extremes; rounding may push it out, so that 0.1 repeated would not average to 0.1.
         return np.clip(means, self.lowest, self.highest)
 
-    def moments(self) -> Moments:
+    def moments(self) -> Spread:
         """Return means and standard deviations of the scaled runs, and the steps without their means."""
         counts = np.diff(self.offsets)[:, None]
         means = self.means()
@@ -261,7 +261,7 @@ class Runs:
         deviations = np.sqrt(self.sums(centred * centred) / counts)
         # Half the range bounds the deviation (Popoviciu); rounded above it, that of the largest floats would overflow.
         deviations = np.minimum(deviations, (self.highest - self.lowest) / 2)
-        return Moments(means, deviations, centred)
+        return Spread(means, deviations, centred)
 
     def are_constant(self) -> NDArray[np.bool_]:
         """Return (k, m): whether a run is constant up to the rounding of its own size.

@@ -18,8 +18,8 @@ from ..contract import Engine, Plan, Reader, Values, refuse_overflow
 from ..sides import quietly
 from .batch import ArrayBatch, read_arrays
 from .libraries import Library, check_precision, is_elsewhere
-from .recursion import EVERY, Recursion, State, in_step, outputs, rows_of_tables
-from .sides import Side, make_side, power
+from .recursion import EVERY, Formulas, State, in_step, outputs, rows_of_tables
+from .sides import PanelSide, make_side, power
 
 #: Working memory of a block. A device wants work for thousands of lanes at every call, a CPU wants to stay in cache.
 DEVICE_BYTES, CACHE_BYTES = 1 << 28, 1 << 24
@@ -27,7 +27,7 @@ DEVICE_BYTES, CACHE_BYTES = 1 << 28, 1 << 24
 LIVE_ARRAYS = 24
 
 
-class Pair(NamedTuple):
+class BothKernels(NamedTuple):
     """Both kernels of the same rows and columns."""
 
     nngp: Any
@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Panel:
+class DevicePanel:
     """A few sequences of similar length: the rows or columns of a block.
 
     Attributes
@@ -54,7 +54,7 @@ class Panel:
     """
 
     chosen: list[int]
-    sides: list[Side]
+    sides: list[PanelSide]
     order: list[Any]
     exponent: Any
     factors: list[Any]
@@ -79,30 +79,30 @@ class Blocks:
         dual = network.activation.array_form(library.xp, precision)
         check_precision(library, dtype, homogeneous, network.activation.name)
         self.network, self.library = network, library
-        self.recursion = Recursion(network, dual, library, precision)
+        self.recursion = Formulas(network, dual, library, precision)
         self.dtype = library.dtype(dtype)
         self._ways = (False, True)[: 1 + network.bidirectional]
         self._tables = network.readout.every_step
         itemsize = 4 if precision == "float32" else 8
         self._pairs = memory // (itemsize * (LIVE_ARRAYS + 3 * network.depth))
 
-    def panels(self, batch: ArrayBatch) -> list[Panel]:
+    def panels(self, batch: ArrayBatch) -> list[DevicePanel]:
         """The batch in panels, the longest sequences first, so that two make a block of at most `pairs` pairs."""
         return [self._panel(batch, chosen) for chosen in _cut(batch, self._pairs, self._tables)]
 
-    def cost(self, rows: Panel, columns: Panel) -> float:
+    def cost(self, rows: DevicePanel, columns: DevicePanel) -> float:
         """Steps of all pairs of a block."""
         steps = rows.sides[0].steps, columns.sides[0].steps
         pairs = len(rows.chosen) * len(columns.chosen)
         return float(pairs * (steps[0] * steps[1] if self._tables else min(steps)))
 
-    def own(self, panel: Panel) -> Any:
+    def own(self, panel: DevicePanel) -> Any:
         """(rows,), the diagonal, with the power of two of each row taken out."""
         return getattr(self._self_kernels(panel), self.network.kind)
 
     # -- panels -----------------------------------------------------------------------------------------------
 
-    def _panel(self, batch: ArrayBatch, chosen: list[int]) -> Panel:
+    def _panel(self, batch: ArrayBatch, chosen: list[int]) -> DevicePanel:
         xp, device = self.library.xp, self.library.device
         sides = [
             make_side(
@@ -132,9 +132,9 @@ class Blocks:
         top = exponents[0]
         for exponent in exponents[1:]:
             top = xp.maximum(top, exponent)
-        return Panel(chosen, sides, order, top, [power(xp, exponent - top) for exponent in exponents])
+        return DevicePanel(chosen, sides, order, top, [power(xp, exponent - top) for exponent in exponents])
 
-    def _row_exponents(self, side: Side, order: Any) -> Any:
+    def _row_exponents(self, side: PanelSide, order: Any) -> Any:
         xp = self.library.xp
         if not self.network.readout.every_step:
             return side.exponent[-1, :]
@@ -148,7 +148,7 @@ class Blocks:
         flat = xp.reshape(xp.permute_dims(steps, (1, 0)), (-1,))
         return flat if order is None else xp.take(flat, order, axis=0)
 
-    def _weights(self, side: Side) -> Any:
+    def _weights(self, side: PanelSide) -> Any:
         """(T, k), the norm of each step as a share of the mean (14), in units of the row's power of two."""
         xp = self.library.xp
         share = power(xp, side.exponent - xp.max(side.exponent, axis=0)[None, :])
@@ -160,7 +160,7 @@ class Blocks:
 
     # -- blocks -----------------------------------------------------------------------------------------------
 
-    def block(self, rows: Panel, columns: Panel, *, same: bool) -> Pair:
+    def block(self, rows: DevicePanel, columns: DevicePanel, *, same: bool) -> BothKernels:
         """Both kernels of a block, with the powers of two of rows and columns taken out."""
         xp = self.library.xp
         total: list[Any] = []
@@ -178,9 +178,9 @@ class Blocks:
                     total.append(block)
                 else:
                     total[index] = total[index] + block
-        return Pair(*total)
+        return BothKernels(*total)
 
-    def _one_way(self, left: Side, right: Side, *, same: bool) -> tuple[Any, ...]:
+    def _one_way(self, left: PanelSide, right: PanelSide, *, same: bool) -> tuple[Any, ...]:
         xp, recursion = self.library.xp, self.recursion
         if not self.network.readout.every_step:
             state = _last(in_step(recursion, left, right, same=same))
@@ -197,7 +197,7 @@ class Blocks:
         # (a, T, b, T') to one row per step of every sequence.
         return tuple(xp.reshape(xp.stack(each, axis=1), (a * left.steps, b * right.steps)) for each in rows)
 
-    def _averaged(self, tables: Any, left: Side, right: Side, rows: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _averaged(self, tables: Any, left: PanelSide, right: PanelSide, rows: tuple[Any, ...]) -> tuple[Any, ...]:
         """Sums over all steps of both sides, weighted by their norms; `rows` places the left side's sequences."""
         xp = self.library.xp
         weights, columns = self._weights(left), xp.permute_dims(self._weights(right), (1, 0))
@@ -207,7 +207,7 @@ class Blocks:
             total = parts if t == 0 else [a + b for a, b in zip(total, parts, strict=True)]
         return tuple(total)
 
-    def _self_kernels(self, panel: Panel) -> Pair:
+    def _self_kernels(self, panel: DevicePanel) -> BothKernels:
         """(rows,), each row with itself, its power of two taken out."""
         xp, recursion, total = self.library.xp, self.recursion, [0.0, 0.0]
         for side, order, factor in zip(panel.sides, panel.order, panel.factors, strict=True):
@@ -221,9 +221,9 @@ class Blocks:
                 steps = (outputs(recursion, state) for state in in_step(recursion, side, side, alone=True))
                 parts = tuple(self._by_row(xp.stack(each) * side.norm**2, order) for each in zip(*steps, strict=True))
             total = [sum_ + part * factor**2 for sum_, part in zip(total, parts, strict=True)]
-        return Pair(*total)
+        return BothKernels(*total)
 
-    def inverse_root(self, panel: Panel) -> Any:
+    def inverse_root(self, panel: DevicePanel) -> Any:
         """1/√d for the diagonal entries d, 0 where there is no variance; None if nothing is normalised."""
         if not self.network.normalize:
             return None
@@ -231,7 +231,7 @@ class Blocks:
         some = own > 0
         return xp.where(some, 1 / xp.sqrt(xp.where(some, own, xp.ones_like(own))), xp.zeros_like(own))
 
-    def scaled(self, block: Any, rows: Panel, columns: Panel, root_x: Any, root_y: Any) -> Any:
+    def scaled(self, block: Any, rows: DevicePanel, columns: DevicePanel, root_x: Any, root_y: Any) -> Any:
         if self.network.normalize:
             return block * root_x[:, None] * root_y[None, :]
         return _raised(self.library.xp, block, rows.exponent[:, None] + columns.exponent[None, :])
@@ -257,7 +257,7 @@ class Blocks:
         K = self.in_order(xp.concat(strips, axis=0), rows.batch, rows.panels, axis=0)
         return self.in_order(K, columns.batch, columns.panels, axis=1)
 
-    def in_order(self, K: Any, batch: ArrayBatch, panels: list[Panel], axis: int) -> Any:
+    def in_order(self, K: Any, batch: ArrayBatch, panels: list[DevicePanel], axis: int) -> Any:
         """Rows or columns back in the order of the user's sequences."""
         sequences = [i for panel in panels for i in panel.chosen]
         if sequences == sorted(sequences):
@@ -278,7 +278,7 @@ class ArraySide:
     plan: Plan
     work: Blocks
     batch: ArrayBatch
-    panels: list[Panel]
+    panels: list[DevicePanel]
     roots: list[Any]
     needs: None = None
 

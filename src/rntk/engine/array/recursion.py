@@ -16,7 +16,7 @@ from ...activations import Activation
 from ...activations.arrays import ArrayForm, opposite
 from ...network import Network
 from .libraries import Library, compiled
-from .sides import Layer, Side
+from .sides import LayerParts, PanelSide
 
 #: Distances (u and ℓ²/8 together) below which two sides are compared by what is carried, as in the fused engine.
 CLOSE = 1e-8
@@ -35,7 +35,7 @@ AXES: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Recursion:
+class Formulas:
     """What is computed, by which formulas, on whose arrays."""
 
     network: Network
@@ -78,7 +78,7 @@ def _stepper(
     dual = activation.array_form(xp, precision)
     rows, columns = AXES[mode]
 
-    def step(left: list[Layer], right: list[Layer], t_x: int, t_y: int, before: State, keep: Any) -> State:
+    def step(left: list[LayerParts], right: list[LayerParts], t_x: int, t_y: int, before: State, keep: Any) -> State:
         x = [layer.view(lambda part: part[(t_x, *rows)]) for layer in left]
         # In tables the right side comes with all its steps, in place.
         y = right if mode.startswith("tables") else [layer.view(lambda part: part[(t_y, *columns)]) for layer in right]
@@ -88,14 +88,14 @@ def _stepper(
 
 
 def advance(
-    xp: Any, dual: ArrayForm, standard: bool, left: list[Layer], right: list[Layer], before: State, keep: Any
+    xp: Any, dual: ArrayForm, standard: bool, left: list[LayerParts], right: list[LayerParts], before: State, keep: Any
 ) -> State:
     """One step of time through all layers; `keep` marks pairs of steps that share weights (16), None if all do."""
     after = State([], [], [])
     for layer, (x, y) in enumerate(zip(left, right, strict=True)):
-        flows = [Flow(x.recurrent, y.recurrent, before.w[layer], before.q[layer], before.change[layer])]
+        flows = [Incoming(x.recurrent, y.recurrent, before.w[layer], before.q[layer], before.change[layer])]
         if layer > 0:
-            flows.append(Flow(x.below, y.below, after.w[-1], after.q[-1], after.change[-1]))
+            flows.append(Incoming(x.below, y.below, after.w[-1], after.q[-1], after.change[-1]))
         near, far = _ends(xp, dual, x, y, flows)
         d = xp.where(near <= far, near, opposite(xp, far))
         gap, change = None, None
@@ -115,7 +115,7 @@ def advance(
     return after
 
 
-class Flow(NamedTuple):
+class Incoming(NamedTuple):
     """What reaches a layer through weights: from the step before, or from the layer below.
 
     Attributes
@@ -137,7 +137,7 @@ class Flow(NamedTuple):
         return self.x * self.y
 
 
-def _ends(xp: Any, dual: ArrayForm, x: Layer, y: Layer, flows: list[Flow]) -> tuple[Any, Any]:
+def _ends(xp: Any, dual: ArrayForm, x: LayerParts, y: LayerParts, flows: list[Incoming]) -> tuple[Any, Any]:
     """u and 2 - u, each as a sum of non-negative terms (21), (21a); at most one where the other is larger."""
     near, far = 0.0, 0.0
     for flow in flows:
@@ -167,7 +167,9 @@ def _sign(xp: Any, d: Any) -> Any:
     return xp.where(d >= 0, xp.ones_like(d), -xp.ones_like(d))
 
 
-def settle(xp: Any, dual: ArrayForm, x: Layer, y: Layer, flows: list[Flow], d: Any, gap: Any) -> tuple[Any, Any, Any]:
+def settle(
+    xp: Any, dual: ArrayForm, x: LayerParts, y: LayerParts, flows: list[Incoming], d: Any, gap: Any
+) -> tuple[Any, Any, Any]:
     """d and the gap of variances put right where two sides are close, and log ψ'²/ψ² after the activation (31a), (31b).
 
     Rounding of the unit vectors, and of the variances, would outgrow small differences in a chaotic recursion; what is
@@ -215,7 +217,7 @@ def settle(xp: Any, dual: ArrayForm, x: Layer, y: Layer, flows: list[Flow], d: A
     )
 
 
-def _known(xp: Any, flow: Flow, over: Any, over2: Any) -> Any:
+def _known(xp: Any, flow: Incoming, over: Any, over2: Any) -> Any:
     """log ψ'²/ψ² of what arrived through weights: as carried, or from its shares; NaN where only one side has any."""
     top, bottom = flow.y * over, flow.x * over2
     both = (top > 0) & (bottom > 0)
@@ -225,7 +227,7 @@ def _known(xp: Any, flow: Flow, over: Any, over2: Any) -> Any:
     return xp.where(xp.isnan(flow.change), fresh, flow.change)
 
 
-def _direct(xp: Any, dual: ArrayForm, x: Layer, y: Layer, flows: list[Flow]) -> Any:
+def _direct(xp: Any, dual: ArrayForm, x: LayerParts, y: LayerParts, flows: list[Incoming]) -> Any:
     """What the parameters of a step add to Θ̂ directly, in the standard parameterisation (27)."""
     (state, source, bias), (state2, source2, bias2) = x.gradient, y.gradient
     total = state * state2 * (1 - _distances(xp, dual, flows[0].w)[0])
@@ -239,7 +241,7 @@ def _direct(xp: Any, dual: ArrayForm, x: Layer, y: Layer, flows: list[Flow]) -> 
     return total
 
 
-def outputs(recursion: Recursion, state: State) -> tuple[Any, Any]:
+def outputs(recursion: Formulas, state: State) -> tuple[Any, Any]:
     """(nngp, ntk) of the outputs at a step, without the norms ψ ψ' (26)."""
     value = _correlation(recursion.library.xp, state.w[-1]) if recursion.dual.odd else 1 - state.w[-1]
     sigma_v2 = recursion.network.sigma_v**2
@@ -247,7 +249,7 @@ def outputs(recursion: Recursion, state: State) -> tuple[Any, Any]:
 
 
 def in_step(
-    recursion: Recursion, left: Side, right: Side, *, same: bool = False, alone: bool = False
+    recursion: Formulas, left: PanelSide, right: PanelSide, *, same: bool = False, alone: bool = False
 ) -> Iterator[State]:
     """The states along one diagonal: both sides advance together, aligned at the last steps of the blocks.
 
@@ -292,7 +294,7 @@ def in_step(
 
 
 def rows_of_tables(
-    recursion: Recursion, left: Side, right: Side, *, same: bool = False, alone: bool = False
+    recursion: Formulas, left: PanelSide, right: PanelSide, *, same: bool = False, alone: bool = False
 ) -> Iterator[State]:
     """The states of one step of the left side with all steps of the right one, (a, b, T') or (k, T') each.
 
@@ -321,7 +323,7 @@ def rows_of_tables(
         )
 
 
-def _start(recursion: Recursion, left: Side, right: Side, same: bool, alone: bool) -> Any:
+def _start(recursion: Formulas, left: PanelSide, right: PanelSide, same: bool, alone: bool) -> Any:
     """w before the first step: 1, and 0 for a sequence with itself, whose initial states are one (11)."""
     xp, device = recursion.library.xp, recursion.library.device
     a, b = left.norm.shape[1], right.norm.shape[1]

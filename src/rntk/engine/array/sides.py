@@ -1,8 +1,8 @@
 """One pass along each sequence: variances (5) and unit vectors (20), for a panel of sequences at once.
 
-In goes a padded block of sequences, out comes a `Side`: everything about them that pairs need. Padding is harmless by
-construction: what is computed there is finite and doesn't build up, a sequence's first step forgets what came before
-it, and steps after its end have norm zero.
+In goes a padded block of sequences, out comes a `PanelSide`: everything about them that pairs need. Padding is
+harmless by construction: what is computed there is finite and doesn't build up, a sequence's first step forgets what
+came before it, and steps after its end have norm zero.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LARGEST_DEVIATION, LARGEST_ODD = 6e153, 1e145
 NOTHING = -(2.0**20)
 
 
-class Layer(NamedTuple):
+class LayerParts(NamedTuple):
     """Parts of the unit vectors of one layer, (T, k) each; zero where the variance is zero.
 
     Attributes
@@ -62,17 +62,17 @@ class Layer(NamedTuple):
     growth: tuple[Any, ...]
     gradient: tuple[Any, ...]
 
-    def view(self, look: Callable[[Any], Any]) -> Layer:
+    def view(self, look: Callable[[Any], Any]) -> LayerParts:
         """The same layer with `look` applied to every array."""
 
         def each(part: Any) -> Any:
             return None if part is None else tuple(map(each, part)) if isinstance(part, tuple) else look(part)
 
-        return Layer(*map(each, self))
+        return LayerParts(*map(each, self))
 
 
 @dataclass(frozen=True)
-class Side:
+class PanelSide:
     """k sequences of at most T steps, prepared for pairing.
 
     Attributes
@@ -89,7 +89,7 @@ class Side:
         Step at which each sequence begins.
     """
 
-    layers: list[Layer]
+    layers: list[LayerParts]
     norm: Any
     exponent: Any
     lengths: list[int]
@@ -121,7 +121,7 @@ def make_side(
     *,
     at_end: bool,
     backwards: bool,
-) -> Side:
+) -> PanelSide:
     """The side of the sequences `chosen`, aligned at their last steps (`at_end`) or at their first ones.
 
     The pass itself runs in float64 where there is one: it costs little beside the pairs. `work` is the dtype of the
@@ -152,7 +152,7 @@ def make_side(
     if inside is not None:
         norm = xp.where(inside, norm, xp.zeros_like(norm))
     exponent = xp.where(norm > 0, exponent, xp.full_like(exponent, NOTHING))
-    return Side(layers, xp.astype(norm, work), xp.astype(exponent, work), lengths, first)
+    return PanelSide(layers, xp.astype(norm, work), xp.astype(exponent, work), lengths, first)
 
 
 def _inside(library: Library, lengths: list[int], first: list[int], steps: int) -> Any:
@@ -267,7 +267,7 @@ def _stepper(xp: Any, activation: Activation, precision: str, jax: bool) -> Call
     return compiled(step) if jax else step
 
 
-def _layer(xp: Any, network: Network, dual: ArrayForm, layer: int, x: Any, passed: Passed) -> Layer:
+def _layer(xp: Any, network: Network, dual: ArrayForm, layer: int, x: Any, passed: Passed) -> LayerParts:
     """The unit vectors of one layer."""
     channels = int(x.shape[1])
     sigma_w, sigma_u, sigma_b = (getattr(network, name)[layer] for name in ("sigma_w", "sigma_u", "sigma_b"))
@@ -294,7 +294,7 @@ def _layer(xp: Any, network: Network, dual: ArrayForm, layer: int, x: Any, passe
             inputs(gu) if layer == 0 else gu * passed.below,
             gb * passed.over if gb > 0 else None,
         )
-    return Layer(
+    return LayerParts(
         recurrent=sigma_w * passed.recurrent,
         below=None if layer == 0 else remaining(sigma_u * passed.below),
         bias=sigma_b * passed.over if sigma_b > 0 else None,

@@ -20,7 +20,7 @@ from ...sequences import SequenceBatch
 from ..contract import Plan
 from ..scale import Scale, folded, take, times
 from .memory import LANES, aligned_zeros, padded, scratch
-from .stack import Layout, Needs, Stack, build_stack, top_exponents
+from .stack import Needs, RowLayout, Stack, build_stack, top_exponents
 
 Index = NDArray[np.int64]
 #: Bytes of one row of lanes: what is touched in a step stays in 48 KiB of L1.
@@ -75,7 +75,7 @@ class FusedWay:
     batch: SequenceBatch
     order: Index
     index: Index
-    layout: Layout
+    layout: RowLayout
     needs: Needs
     norm_rates: NDArray[np.float64]
     value_scale: Scale

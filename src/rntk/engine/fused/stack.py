@@ -1,7 +1,7 @@
 """The stack: every number of a batch that a sweep reads, as rows over steps.
 
 A row holds one number per step. Rows are cast to the working precision here, once; nothing before this point is
-in single precision, nothing after it recomputes. `Layout` says which rows are what.
+in single precision, nothing after it recomputes. `RowLayout` says which rows are what.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 RATES = 4
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """Where the rows of each kind begin. One entry per layer in the arrays.
 
     unit : row of γ; the distance channels (x̂ or η, then b̂) follow.
@@ -97,7 +97,7 @@ class Stack:
     """
 
     rows: NDArray[Any]
-    layout: Layout
+    layout: RowLayout
     needs: Needs
     mantissa: Array
     exponent: NDArray[np.int64]
@@ -186,7 +186,7 @@ def build_stack(
         weights = rows.append(np.ldexp(psi, exponent - top)[None])
         rows.append(np.ldexp(psi, exponent + tangent_exponent - top)[None])
         rows.append(norm_rates)
-    layout = Layout(
+    layout = RowLayout(
         depth=depth,
         n_directions=len(directions),
         unit=unit,

@@ -36,7 +36,7 @@ from .lanes import (
     untie,
 )
 from .memory import LANES
-from .stack import RATES, Layout
+from .stack import RATES, RowLayout
 
 LAST, MEAN, SEQUENCE = 0, 1, 2
 #: Rows of derivatives that an activation gives.
@@ -251,7 +251,7 @@ def _count_buffers(layout, geometry, tied) -> int:
 count_buffers = inlined(_count_buffers)
 
 
-def work_size(layout: Layout, geometry: int, tied: bool, chunk: int, n: int) -> int:
+def work_size(layout: RowLayout, geometry: int, tied: bool, chunk: int, n: int) -> int:
     """Numbers of working memory `sweep` needs."""
     planes = 3 if layout.raw >= 0 else 2
     state = planes * _count_buffers(layout, geometry, tied) * layout.depth * chunk * n
@@ -271,7 +271,7 @@ def compiled_sweep(dtype: np.dtype[Any]) -> Any:
         NDArray[np.int64]: integers,
         NDArray[np.float64]: types.Array(types.float64, 3, "C"),
     }
-    layout = types.NamedTuple([kinds[kind] for kind in get_type_hints(Layout).values()], Layout)
+    layout = types.NamedTuple([kinds[kind] for kind in get_type_hints(RowLayout).values()], RowLayout)
     signature = types.void(
         types.FunctionType(forward_signature(dtype)),
         types.FunctionType(partials_signature(dtype)),

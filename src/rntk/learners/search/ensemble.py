@@ -25,7 +25,7 @@ from ...sequences import SequenceBatch
 from ...sequences.targets import Array, read_labels, read_values, read_weights
 from ..base import KernelLearner, PreparedSequences, gram
 from .candidates import Candidate, candidates_for, relative_ridges, started_with
-from .leave_one_out import Verdict, best_ridge, judge_classes, judge_values
+from .leave_one_out import Judgement, best_ridge, judge_classes, judge_values
 from .views import View
 
 #: A candidate is left out of the vote if it is worse than the best by more than this many standard errors.
@@ -37,7 +37,7 @@ class Trial:
     """How one candidate did, by the judge's `verdict` at its best `ridge`, in `seconds`; and the model there."""
 
     candidate: Candidate
-    verdict: Verdict
+    verdict: Judgement
     ridge: float
     seconds: float
     dual: Array

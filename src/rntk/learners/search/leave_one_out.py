@@ -50,7 +50,7 @@ def ridge_path(K: Array, targets: Array, ridges: Array, weight: Array | None = N
     return RidgePath(np.asarray(ridges, dtype=np.float64), dual, left_out)
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """How good left-out predictions (n, k) are.
 
     Attributes
@@ -73,16 +73,16 @@ class Verdict(NamedTuple):
         return self.score, -self.error
 
 
-def judge_classes(left_out: Array, targets: Array, weight: Array) -> Verdict:
+def judge_classes(left_out: Array, targets: Array, weight: Array) -> Judgement:
     """Accuracy of scores (n, classes); `targets` are largest at the class of each sequence."""
     losses = weight * (left_out.argmax(axis=1) != targets.argmax(axis=1))
-    return Verdict(1 - float(losses.mean()), _squared_error(left_out, targets, weight), losses)
+    return Judgement(1 - float(losses.mean()), _squared_error(left_out, targets, weight), losses)
 
 
-def judge_values(left_out: Array, targets: Array, weight: Array) -> Verdict:
+def judge_values(left_out: Array, targets: Array, weight: Array) -> Judgement:
     """Minus the squared error of values (n, k)."""
     losses = weight * np.square(left_out - targets).mean(axis=1)
-    return Verdict(-float(losses.mean()), float(losses.mean()), losses)
+    return Judgement(-float(losses.mean()), float(losses.mean()), losses)
 
 
 def _squared_error(left_out: Array, targets: Array, weight: Array) -> float:
@@ -90,8 +90,8 @@ def _squared_error(left_out: Array, targets: Array, weight: Array) -> float:
 
 
 def best_ridge(
-    K: Array, targets: Array, weight: Array, judge: Callable[[Array, Array, Array], Verdict], relative: Array
-) -> tuple[Verdict, int, RidgePath]:
+    K: Array, targets: Array, weight: Array, judge: Callable[[Array, Array, Array], Judgement], relative: Array
+) -> tuple[Judgement, int, RidgePath]:
     """The best verdict over ridges, and where; of equals the largest ridge, the smoothest model.
 
     `relative` are ridges as multiples of the mean of the diagonal; `weight` is one on average.

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ...io.text import refusal
 from .facts import archive_facts
-from .folder import Listing, Pair, list_sets
+from .folder import Listing, SplitFiles, list_sets
 
 
-def bundled_sets() -> dict[str, Pair]:
+def bundled_sets() -> dict[str, SplitFiles]:
     """Return the sets of the archives inside the aeon package by name in lower case; none without aeon.
 
     aeon is not imported for it. Its folder holds other things as well, such as material for its own tests, so that

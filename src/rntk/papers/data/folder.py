@@ -19,7 +19,7 @@ RECORDING = "s1_data.mat"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SplitFiles:
     """The two files of a data set, and its name as they spell it."""
 
     name: str
@@ -31,7 +31,7 @@ class Pair:
 class Listing:
     """The data sets of a folder by name in lower case, and training files without a test file beside them."""
 
-    pairs: dict[str, Pair] = field(default_factory=dict)
+    pairs: dict[str, SplitFiles] = field(default_factory=dict)
     halves: dict[str, Path] = field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ def list_sets(folder: Path) -> Listing:
                 if test is None:
                     listing.halves.setdefault(name, train)
                 else:
-                    listing.pairs[name] = Pair(train.name[: len(name)], train, test)
+                    listing.pairs[name] = SplitFiles(train.name[: len(name)], train, test)
     return listing
 
 

@@ -15,7 +15,7 @@ from ...io.text import Missing, refusal
 from ...sequences import SequenceBatch
 from .bundled import bundled_sets, fetch
 from .facts import ArchiveFacts, archive_facts
-from .folder import SUFFIXES, VARIABLE, DataPath, Listing, Pair, choose_folder, list_sets
+from .folder import SUFFIXES, VARIABLE, DataPath, Listing, SplitFiles, choose_folder, list_sets
 
 Labels = NDArray[Any]
 
@@ -131,7 +131,7 @@ def find_files(name: str, folder: DataPath | None = None) -> tuple[Path, Path]:
     return pair.train, pair.test
 
 
-def _find(name: str, folder: DataPath | None, download: bool) -> tuple[Pair, str]:
+def _find(name: str, folder: DataPath | None, download: bool) -> tuple[SplitFiles, str]:
     """Return the files of a set, and where they came from."""
     if not isinstance(name, str) or not name.strip():
         raise refusal("data set", f"name={name!r} is not a name", "pass the archive's name, 'GunPoint' for example")
@@ -155,7 +155,7 @@ def _spell(name: str) -> str:
     return next((known for known in archive_facts() if known.casefold() == key), name)
 
 
-def _read(pair: Pair, source: str, missing: Missing, check: bool) -> DataSet:
+def _read(pair: SplitFiles, source: str, missing: Missing, check: bool) -> DataSet:
     name = _spell(pair.name)
     train, test = read(pair.train, missing=missing), read(pair.test, missing=missing)
     for part in (train, test):
@@ -178,7 +178,7 @@ def _read(pair: Pair, source: str, missing: Missing, check: bool) -> DataSet:
 
 
 def _compare(
-    pair: Pair, name: str, facts: ArchiveFacts, X: SequenceBatch, y: Labels, X_test: SequenceBatch, y_test: Labels
+    pair: SplitFiles, name: str, facts: ArchiveFacts, X: SequenceBatch, y: Labels, X_test: SequenceBatch, y_test: Labels
 ) -> None:
     """Refuse a set whose sizes are not those that the archive states."""
     lengths = np.concatenate([X.lengths, X_test.lengths])

@@ -19,7 +19,7 @@ def small_task(random_state: int = 0, sequences: int = 6) -> tuple[list[Array], 
     return X, np.array([1.0 if x.mean() > 0 else -1.0 for x in X])
 
 
-class Task(NamedTuple):
+class MadeTask(NamedTuple):
     """Sequences and targets, (N, T, n_x) and (N, T, n_y), for training and test."""
 
     X: Array
@@ -38,7 +38,7 @@ def teacher_task(
     snr_db: float = 20.0,
     nu_w: float = 0.3,
     random_state: int | np.random.Generator = 0,
-) -> Task:
+) -> MadeTask:
     """White noise through a random linear RNN of a few units, its output delayed and noise added to it.
 
     Parameters
@@ -62,4 +62,4 @@ def teacher_task(
         clean[:, delay:] = teacher(X)[:, : T - delay]
     noise = np.sqrt(np.mean(teacher(X) ** 2) * 10 ** (-snr_db / 10))
     y = clean + noise * rng.standard_normal(clean.shape)
-    return Task(X[:sequences], y[:sequences], X[sequences:], y[sequences:])
+    return MadeTask(X[:sequences], y[:sequences], X[sequences:], y[sequences:])

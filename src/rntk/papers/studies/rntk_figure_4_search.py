@@ -19,7 +19,7 @@ from ...activations import relu
 from ...activations.compiled import compile_function, inlined, wide_vectors
 from ...activations.signatures import FARTHEST, forward_signature
 from ...sequences import SequenceBatch
-from ..protocol import RIDGES, Candidate, Split, paper_grid
+from ..protocol import RIDGES, GridPoint, Split, paper_grid
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -34,7 +34,7 @@ TINY = 1e-280
 
 
 @cache
-def candidates(family: str) -> list[Candidate]:
+def candidates(family: str) -> list[GridPoint]:
     return paper_grid(family)
 
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Clock:
+class Instants:
     """Moments of training, read from the arguments of a call by `read_clock`.
 
     Parameters
@@ -74,7 +74,7 @@ class Clock:
             return np.where(self.at[:, None] > 0, self.at[:, None] * rate, 0.0)
 
 
-def read_clock(time: Any, steps: Any, learning_rate: Any) -> Clock:
+def read_clock(time: Any, steps: Any, learning_rate: Any) -> Instants:
     """The arguments of a call, checked: exactly one of `time` and `steps`, numbers or arrays of any shape.
 
     Raises
@@ -100,4 +100,4 @@ def read_clock(time: Any, steps: Any, learning_rate: Any) -> Clock:
     if wrong.any():
         kind = "whole numbers from 0 on" if steps is not None else "numbers from 0 on"
         raise ValueError(f"{name} must be {kind}, or np.inf for the end of training, not {at[wrong].flat[0]:g}")
-    return Clock(at.ravel(), at.shape, check_positive("learning_rate", learning_rate), steps is not None)
+    return Instants(at.ravel(), at.shape, check_positive("learning_rate", learning_rate), steps is not None)

@@ -14,7 +14,7 @@ from ...kernels import KernelPair
 from ...kernels.pairwise import suited
 from ...sequences import SequenceBatch
 from ...sequences.targets import read_values
-from .clock import Array, Clock
+from .clock import Array, Instants
 from .spectrum import Spectrum
 
 #: Bytes of kernel values and results held at once.
@@ -52,14 +52,14 @@ class Process:
         V = spectrum.vectors
         return cls(kernel, X, spectrum, None if prior is None else V.T @ np.asarray(prior, dtype=np.float64) @ V)
 
-    def moved(self, points: SequenceBatch | None, clock: Clock, error: Array) -> Array:
+    def moved(self, points: SequenceBatch | None, clock: Instants, error: Array) -> Array:
         """(n, S, d) A_s error: how far outputs have moved, for an error at the start (N, d), not in the eigenbasis."""
         gain, error = self.spectrum.gain(clock), self.spectrum.vectors.T @ error
         if points is None:
             return _moved(self._own_cross, gain, error)
         return self._in_blocks(points, gain, error, lambda part: _moved(self._cross(part), gain, error))
 
-    def moved_and_variance(self, points: SequenceBatch | None, clock: Clock, error: Array) -> tuple[Array, Array]:
+    def moved_and_variance(self, points: SequenceBatch | None, clock: Instants, error: Array) -> tuple[Array, Array]:
         """`moved`, and the variance of each output over initialisations, (n, S)."""
         nngp, start = self._covariance_at_start(), self.spectrum.vectors.T @ error
         if points is None:
@@ -76,7 +76,7 @@ class Process:
         found = self._in_blocks(points, gain, error, evaluate)
         return found[:, :, :-1], found[:, :, -1]
 
-    def covariance(self, points: SequenceBatch | None, clock: Clock) -> Array:
+    def covariance(self, points: SequenceBatch | None, clock: Instants) -> Array:
         """(S, n, n) covariance of each output over initialisations."""
         nngp = self._covariance_at_start()
         if points is None:
@@ -87,11 +87,11 @@ class Process:
         moving = (C * g for g in self.spectrum.gain(clock))
         return np.stack([prior + _symmetric((A @ nngp - 2 * B) @ A.T) for A in moving])
 
-    def training_variance(self, clock: Clock) -> Array:
+    def training_variance(self, clock: Instants) -> Array:
         """(S,) sum over the training values of the variance of one output, O(N) per moment."""
         return np.asarray(self.spectrum.residual(clock) ** 2 @ np.maximum(np.diagonal(self._covariance_at_start()), 0))
 
-    def training_error(self, clock: Clock, error: Array) -> Array:
+    def training_error(self, clock: Instants, error: Array) -> Array:
         """(S,) sum of squares of what is left of an error at the start (N, d), O(N) per moment."""
         square = np.sum((self.spectrum.vectors.T @ error) ** 2, axis=1)
         return np.asarray(self.spectrum.residual(clock) ** 2 @ square)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from .clock import Array, Clock
+from .clock import Array, Instants
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Spectrum:
         moving = self.shifted[self.resolved]
         return _two_over(moving[0] + moving[-1]) if moving.size else float("inf")
 
-    def gain(self, clock: Clock) -> Array:
+    def gain(self, clock: Instants) -> Array:
         """(S, N) g_s(μ): what a unit of error at the start has added to a_s."""
         self._check_stable(clock)
         resolved, elapsed = self.resolved, clock.elapsed
@@ -92,7 +92,7 @@ class Spectrum:
             gain[:, ~resolved] = np.where(np.isinf(elapsed), 0.0, faded)[:, None]
         return gain
 
-    def residual(self, clock: Clock) -> Array:
+    def residual(self, clock: Instants) -> Array:
         """(S, N) 1 - λ_K g_s(μ): what is left of the error at the training points; the ridge keeps some forever."""
         self._check_stable(clock)
         resolved, mu = self.resolved, self.shifted
@@ -102,7 +102,7 @@ class Spectrum:
         left[:, resolved] = kept
         return left
 
-    def _check_stable(self, clock: Clock) -> None:
+    def _check_stable(self, clock: Instants) -> None:
         if not clock.steps:
             return
         top, rate = self.shifted[-1], clock.learning_rate

@@ -12,7 +12,7 @@ from ...errors import check_positive
 from ...kernels import RNTK
 from ...kernels.network import NetworkKernel
 from ...kernels.pairwise import read_sequences
-from .clock import Array, Clock, read_clock
+from .clock import Array, Instants, read_clock
 from .process import Process, read_targets
 
 
@@ -305,7 +305,7 @@ class Dynamics:
         halves = error / 2, target.shape[1] * variance / 2
         return LossCurves(*(each.reshape(clock.shape) for each in halves))
 
-    def _in_shape(self, outputs: Array, clock: Clock) -> Array:
+    def _in_shape(self, outputs: Array, clock: Instants) -> Array:
         """(n, S, d) in the shape of the moments asked for, then that of the targets."""
         return np.moveaxis(outputs, 0, 1).reshape(*clock.shape, len(outputs), *self.y.shape[1:])
 

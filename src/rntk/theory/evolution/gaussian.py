@@ -41,7 +41,7 @@ def square_root(covariance: Array, scale: Array | None = None) -> Array:
     return np.asarray(scale[:, None] * vectors[:, keep] * np.sqrt(values[keep]))
 
 
-class Walk:
+class GaussianWalk:
     """Samples of Q_0, Q_1, … drawn one after another, each given those before it.
 
     This is how Lemma C.1 itself builds the process: what is known from the past, (70d), and an independent rest, (70f).

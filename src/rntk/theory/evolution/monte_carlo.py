@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .gaussian import Array, Walk
+from .gaussian import Array, GaussianWalk
 from .recursion import Recursion
 
 
@@ -31,7 +31,7 @@ def one_replicate(recursion: Recursion, samples: int, rng: np.random.Generator) 
     C = np.zeros((T * d, T * d))
     C[:d, :d] = recursion.cov0
     paths = recursion.draw_paths(samples, rng)
-    walk = Walk(samples, d, T, rng)
+    walk = GaussianWalk(samples, d, T, rng)
     q = walk.extend(np.zeros((0, d)), recursion.cov0)
     Z = np.empty((len(recursion.nu), samples, (T - 1) * d))  # G_i(Q_t, U_t), steps side by side
     for t in range(T - 1):
