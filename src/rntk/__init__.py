@@ -70,7 +70,6 @@ _HOME = {
 _PARTS = (
     "activations",
     "adapters",
-    "engine",
     "errors",
     "finite",
     "gram",
@@ -78,7 +77,6 @@ _PARTS = (
     "kernels",
     "learners",
     "linear",
-    "network",
     "papers",
     "plot",
     "preprocessing",

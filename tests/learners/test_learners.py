@@ -219,6 +219,9 @@ class Counted(pairwise.Pairwise):
     def diagonal(self, a):
         return self.inner.diagonal(a)
 
+    def nbytes(self, a):
+        return self.inner.nbytes(a)
+
 
 @pytest.mark.parametrize(
     "learner",
