@@ -787,6 +787,7 @@ def test_results_that_are_no_kernel(tmp_path, kernel, message):
         ({"kernel": RNTK}, TypeError, r"such as RNTK\(\), not the class"),
         ({"X": [[1.0], []]}, SequenceError, "empty"),
         ({"Y": np.ones((2, 3, 4))}, ValueError, "channels"),
+        ({"kernel": NTK(), "Y": np.ones((2, 5))}, ValueError, "X has 3 channels and Y has 5"),
         ({"client": 3}, TypeError, "client must be"),
     ],
 )
