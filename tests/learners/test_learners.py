@@ -219,6 +219,9 @@ class Counted(pairwise.Pairwise):
     def diagonal(self, a):
         return self.inner.diagonal(a)
 
+    def nbytes(self, a):
+        return self.inner.nbytes(a)
+
 
 @pytest.mark.parametrize(
     "learner",
@@ -296,6 +299,16 @@ def test_mistakes_are_named(learner):
     learner.fit(X, y)
     with pytest.raises(ValueError, match=r"3 channels.*expecting 2"):
         learner.predict([np.zeros((4, 3))])
+
+
+@pytest.mark.parametrize("learner", [RNTKSVC(), RNTKRidge(), RNTKGaussianProcessRegressor(optimizer=None)])
+def test_a_fit_that_fails_leaves_the_learner_as_it_was(learner):
+    X, y = waves(15, n=6, channels=2)
+    learner = clone(learner).fit(X, y)
+    before = learner.predict(X)
+    with pytest.raises(ValueError, match="6"):
+        learner.fit([x[:, :1] for x in X], y[:5])
+    np.testing.assert_array_equal(learner.predict(X), before)
 
 
 def test_one_class_is_refused():
