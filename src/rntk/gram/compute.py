@@ -58,9 +58,9 @@ def compute(
     out : path, optional
         A name that ends in .zarr, for a zarr array on disk; None for memory.
     key : str, optional
-        What a function, or a kernel or an activation with one in it, is known by. Without a key a store of such a
-        kernel is never taken for that of a later call: the same function may read other things by then. Give another
-        key whenever the function, or anything it reads, is another one.
+        What a function, or the function in a kernel or an activation, is known by; parameters count beside it. Without
+        a key a store of such a kernel is never taken for that of a later call: the same function may read other things
+        by then. Give another key whenever the function, or anything it reads, is another one.
     kind : {"ntk", "nngp"}
         kernel(X), or kernel.nngp(X).
     dtype : "float32", "float64" or None
