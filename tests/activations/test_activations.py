@@ -44,6 +44,7 @@ from rntk.activations import (
     tilted_sin,
 )
 from rntk.activations.hermite import OWN_MARKS, gaussian_rule
+from rntk.errors import ActivationError
 
 STORED = json.loads((Path(duals.__file__).parent / "dual_values.json").read_text())["values"]
 LEAKY = f"leaky_relu({duals.LEAKY_SLOPE})"
@@ -350,6 +351,12 @@ def test_what_is_no_activation(given):
 def test_slope_must_be_finite(slope):
     with pytest.raises(ValueError, match="slope"):
         leaky_relu(slope)
+
+
+@pytest.mark.parametrize("functions", [(lambda z: z * 1j,), (np.sin, lambda z: np.cos(z) + 0j)])
+def test_an_activation_is_real(functions):
+    with pytest.raises(ActivationError, match="gives complex numbers"):
+        HermiteActivation("wave", *functions).moments(np.ones(1))
 
 
 def test_callable_of_wrong_shape():

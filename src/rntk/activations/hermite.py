@@ -141,7 +141,7 @@ class HermiteActivation(Activation):
         self.name = name
         self.function = function
         self.known_derivative = derivative
-        self.symmetry = symmetry or _find_symmetry(function)
+        self.symmetry = symmetry or _find_symmetry(function, name)
         self.exact = exact
         self.jax = jax
         fault = _find_fault(self)
@@ -153,7 +153,7 @@ class HermiteActivation(Activation):
 
     def __call__(self, z: Array) -> Array:
         z = np.asarray(z, dtype=np.float64)
-        value = np.asarray(self.function(z.copy()), dtype=np.float64)  # a function may write into what it is given
+        value = _real(self.function(z.copy()), self.name)  # a function may write into what it is given
         if value.shape != z.shape:
             raise ValueError(
                 f"activation {self.name} maps an array of shape {z.shape} to one of shape {value.shape}; "
@@ -170,7 +170,7 @@ class HermiteActivation(Activation):
     def derivative(self, z: Array) -> Array:
         z = np.asarray(z, dtype=np.float64)
         if self.known_derivative is not None:
-            return np.asarray(self.known_derivative(z.copy()), dtype=np.float64)
+            return _real(self.known_derivative(z.copy()), f"the derivative of {self.name}")
         return self._difference(z, DIFFERENCE)
 
     def _difference(self, z: Array, step: float) -> Array:
@@ -339,20 +339,27 @@ class HermiteActivation(Activation):
         return (self.name, self.function, self.known_derivative, self.symmetry, self.exact)
 
 
-def _find_symmetry(function: Callable[[Array], Array]) -> str | None:
+def _real(values: Any, name: str) -> Array:
+    """What a function gave, as float64."""
+    if np.iscomplexobj(values):
+        raise ActivationError(f"{name} gives complex numbers, and activations are real: take their real part, say")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _find_symmetry(function: Callable[[Array], Array], name: str) -> str | None:
     """ "odd" or "even" if φ is so to rounding wherever expansions look at it, at five scales from 0.1 to 1000."""
     half = gaussian_rule()[0]
     half = half[half > 0]
     found = {"odd", "even"}
     with np.errstate(all="ignore"):
         for z in (half * scale for scale in (0.1, 1.0, 10.0, 100.0, 1000.0)):
-            up, down = (np.asarray(function(sign * z), dtype=np.float64) for sign in (1.0, -1.0))
+            up, down = (_real(function(sign * z), name) for sign in (1.0, -1.0))
             if up.shape != z.shape or not (np.isfinite(up).all() and np.isfinite(down).all()):
                 return None  # whoever calls it there is told
             rounding = 4 * np.finfo(np.float64).eps * np.abs(up).max()
-            for name, difference in (("odd", up + down), ("even", up - down)):
+            for kind, difference in (("odd", up + down), ("even", up - down)):
                 if np.abs(difference).max() > rounding:
-                    found.discard(name)
+                    found.discard(kind)
     return found.pop() if len(found) == 1 else None
 
 
