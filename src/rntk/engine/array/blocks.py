@@ -154,7 +154,7 @@ class Blocks:
         share = power(xp, side.exponent - xp.max(side.exponent, axis=0)[None, :])
         counts = np.zeros((side.steps, len(side.lengths)))
         for k, length in enumerate(side.lengths):
-            weights = self.network.readout.weights(np.array([length]))
+            weights = self.network.readout.step_weights(np.array([length]))
             counts[:length, k] = (1.0 if weights is None else weights) / length
         return side.norm * share * xp.asarray(counts, dtype=share.dtype, device=self.library.device)
 
