@@ -203,18 +203,30 @@ def test_waves_and_powers():
     np.testing.assert_allclose(tilted_sin(0.7)(z), 0.7 * z + np.sin(z), atol=1e-15)
     np.testing.assert_array_equal(rectified_power(3)(z), np.maximum(z, 0) ** 3)
     assert sinusoid() == sin and sinusoid(1.0, np.pi / 2) == cos
-    assert as_activation("snake") == snake(1.0)
+    assert as_activation("snake") == as_activation("snake()") == snake(1.0)
     # A kernel that depends on distances alone: the Gaussian one.
     value, _ = sinusoid(1.0, np.pi / 4).dual(0.7, 1.9, 0.4)
     assert float(value) == pytest.approx(np.exp(0.4 - (0.7 + 1.9) / 2) / 2, rel=1e-15)
 
 
 @pytest.mark.parametrize(
-    "wrong", ["sinusoid(0)", "snake(0)", "snake(-1)", "tilted_sin(0)", "rectified_power(1)", "rectified_power(2.5)"]
+    "wrong",
+    [
+        *(f"{name}({a})" for name in ("sinusoid", "snake", "tilted_sin") for a in ("0", "1e200", "1e-200")),
+        *("snake(-1)", "leaky_relu(1e200)", "sinusoid(1, 1e300)"),
+        *(f"rectified_power({p})" for p in ("1", "2.5", "1e300")),
+    ],
 )
 def test_parameters_out_of_range_are_named(wrong):
-    with pytest.raises(ValueError, match=r"sinusoid needs|snake needs|tilted_sin needs|whole number from 2"):
+    with pytest.raises(ValueError, match=r"(sinusoid|snake|tilted_sin|leaky_relu) needs|whole number from 2"):
         as_activation(wrong)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize("wrong", ["a", None, [1.0], float("inf"), float("nan"), 10**400])
+def test_parameters_that_are_no_numbers_are_named(family, wrong):
+    with pytest.raises(ValueError, match=r"needs a .* it got|whole number from 2"):
+        family(wrong)
 
 
 def test_rectified_powers_overflow_by_name():
