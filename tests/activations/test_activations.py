@@ -18,7 +18,7 @@ import pytest
 
 from oracles import battery, duals
 from oracles.partials import closed_form
-from rntk import RNTK, HermiteAccuracyWarning, KernelOverflowError, input_gradient
+from rntk import RNTK, HermiteAccuracyWarning, KernelOverflowError, gram, input_gradient
 from rntk.activations import (
     FAMILIES,
     NAMED,
@@ -447,6 +447,14 @@ def test_odd_and_even_activations_need_half_the_orders(name):
             np.testing.assert_allclose(found, expected, rtol=0, atol=2e-12 * np.abs(expected).max())
     slopes = [input_gradient(RNTK(each, sigma_u=0.7), X[0], X[1]) for each in (short, long)]
     np.testing.assert_allclose(*slopes, rtol=0, atol=1e-11 * np.abs(slopes[1]).max())
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid"])
+def test_tiles_of_any_size_have_the_same_bits(name):
+    X, kernel = np.random.default_rng(3).standard_normal((60, 15)) / 2, RNTK(name, sigma_u=0.5)
+    whole = kernel(X)
+    for block in (1, 37):
+        np.testing.assert_array_equal(gram.compute(kernel, X, block=block), whole)
 
 
 def test_symmetries_have_names():
