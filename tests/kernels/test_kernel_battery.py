@@ -578,6 +578,7 @@ def test_overflow_in_float32_suggests_float64():
         ({"n_jobs": 0}, "n_jobs"),
         ({"n_jobs": 1.5}, "n_jobs"),
         ({"n_jobs": True}, "n_jobs"),
+        *(({name: "no"}, f"{name} must be True or False") for name in ("normalize", "tied", "bidirectional")),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -593,7 +594,13 @@ def test_each_wrong_parameter_is_named(settings, message, method):
 
 
 @pytest.mark.parametrize(
-    "settings, message", [({"depth": 0}, "depth"), ({"sigma_w": -1.0}, "sigma_w"), ({"sigma_b": [0.1] * 3}, "sigma_b")]
+    "settings, message",
+    [
+        ({"depth": 0}, "depth"),
+        ({"sigma_w": -1.0}, "sigma_w"),
+        ({"sigma_b": [0.1] * 3}, "sigma_b"),
+        ({"normalize": "no"}, "normalize"),
+    ],
 )
 def test_each_wrong_parameter_of_the_feed_forward_kernel_is_named(settings, message):
     with pytest.raises(ValueError, match=message):

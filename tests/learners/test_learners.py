@@ -337,7 +337,7 @@ def test_a_class_without_sequences_is_no_class(learner):
     assert learner.score(X, ["never"] * 6) == 0.0
 
 
-@pytest.mark.parametrize("alpha", [-1.0, np.nan, np.inf, [[1.0]]])
+@pytest.mark.parametrize("alpha", [-1.0, np.nan, np.inf, [[1.0]], "a", [1.0, "a"], 1j])
 def test_a_ridge_must_not_be_negative(alpha):
     X, y = waves(17)
     with pytest.raises(ValueError, match="alpha"):

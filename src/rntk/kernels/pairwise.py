@@ -224,9 +224,10 @@ def suited(kernel: Any, X: SequenceBatch) -> Any:
                 "sequence; compute the parts apart and add their matrices"
             )
         if not X.is_equal_length:
+            name = next(type(each).__name__ for each in leaves_of(kernel) if compares_vectors(each))
             raise ValueError(
-                f"{type(kernel).__name__} compares vectors of one length; these sequences have lengths "
-                f"{X.lengths.min()} to {X.lengths.max()}. Take RNTK, or pad or cut them first"
+                f"{name} compares vectors of one length; these sequences have lengths {X.lengths.min()} to "
+                f"{X.lengths.max()}. Take RNTK, or pad or cut them first"
             )
         return X.values.reshape(len(X), -1)
     if isinstance(kernel, Kernel):
