@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import errno
 import operator
+import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -473,6 +475,29 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
         quoted = [f'"{each}"' for each in choices]
         raise ValueError(f"{name} must be {', '.join(quoted[:-1])} or {quoted[-1]}, not {value!r}")
     return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """`value` if it is True or False, or a ValueError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def check_path(name: str, value: Any) -> Path:
+    """`value` as a path at which something may be, or a TypeError or ValueError."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, not {type(value).__name__}")
+    path = os.fsdecode(value)
+    try:
+        if not path:
+            raise ValueError("it is empty")
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{name}={path[:60]!r} is no usable path: {getattr(error, 'strerror', error)}") from None
+    return Path(path)
 
 
 def check_dtype(dtype: Any) -> np.dtype[Any]:

@@ -45,7 +45,7 @@ class Elman(Cell):
     """g[t] = σ_w W h[t-1]/√n + σ_u U x[t]/√m + σ_b b, h[t] = φ(g[t]) (theory.md, section 1)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Readout:
     """From the states of a sequence to outputs. This one is the base of those that average over steps.
 
@@ -71,6 +71,23 @@ class Readout:
     def weights(self, lengths: Index) -> Array | None:
         """(S,), what each step of sequences of these lengths counts for, over 1/T; None if that is one for all."""
         return None
+
+    def step_weights(self, lengths: Index) -> Array | None:
+        """`weights`, if there is one finite number per step."""
+        found = self.weights(lengths)
+        weights = None if found is None else np.asarray(found, dtype=np.float64)
+        if weights is not None and (weights.shape != (lengths.sum(),) or not np.isfinite(weights).all()):
+            raise ValueError(
+                f"{type(self).__name__}.weights must give {lengths.sum()} finite numbers for sequences of lengths "
+                f"{', '.join(map(str, lengths[:5]))}{', …' if len(lengths) > 5 else ''}, one per step, or None"
+            )
+        return weights
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
 
 class Last(Readout):
@@ -99,6 +116,8 @@ READOUTS: dict[str, Readout] = {readout.name: readout for readout in (Last(), Me
 def as_readout(readout: str | Readout) -> Readout:
     """The readout of this name, or the one given."""
     if isinstance(readout, Readout):
+        if not hasattr(readout, "name"):
+            raise ValueError(f'give the readout {type(readout).__name__} a name: `name = "..."` in its class')
         return readout
     if not isinstance(readout, str) or readout not in READOUTS:
         raise ValueError(f'readout must be "last", "mean" or "sequence", or a Readout, not {readout!r}')

@@ -18,7 +18,7 @@ import pytest
 
 from oracles import battery, duals
 from oracles.partials import closed_form
-from rntk import RNTK, HermiteAccuracyWarning, KernelOverflowError, input_gradient
+from rntk import RNTK, HermiteAccuracyWarning, KernelOverflowError, gram, input_gradient
 from rntk.activations import (
     FAMILIES,
     NAMED,
@@ -44,6 +44,7 @@ from rntk.activations import (
     tilted_sin,
 )
 from rntk.activations.hermite import OWN_MARKS, gaussian_rule
+from rntk.errors import ActivationError
 
 STORED = json.loads((Path(duals.__file__).parent / "dual_values.json").read_text())["values"]
 LEAKY = f"leaky_relu({duals.LEAKY_SLOPE})"
@@ -202,18 +203,30 @@ def test_waves_and_powers():
     np.testing.assert_allclose(tilted_sin(0.7)(z), 0.7 * z + np.sin(z), atol=1e-15)
     np.testing.assert_array_equal(rectified_power(3)(z), np.maximum(z, 0) ** 3)
     assert sinusoid() == sin and sinusoid(1.0, np.pi / 2) == cos
-    assert as_activation("snake") == snake(1.0)
+    assert as_activation("snake") == as_activation("snake()") == snake(1.0)
     # A kernel that depends on distances alone: the Gaussian one.
     value, _ = sinusoid(1.0, np.pi / 4).dual(0.7, 1.9, 0.4)
     assert float(value) == pytest.approx(np.exp(0.4 - (0.7 + 1.9) / 2) / 2, rel=1e-15)
 
 
 @pytest.mark.parametrize(
-    "wrong", ["sinusoid(0)", "snake(0)", "snake(-1)", "tilted_sin(0)", "rectified_power(1)", "rectified_power(2.5)"]
+    "wrong",
+    [
+        *(f"{name}({a})" for name in ("sinusoid", "snake", "tilted_sin") for a in ("0", "1e200", "1e-200")),
+        *("snake(-1)", "leaky_relu(1e200)", "sinusoid(1, 1e300)"),
+        *(f"rectified_power({p})" for p in ("1", "2.5", "1e300")),
+    ],
 )
 def test_parameters_out_of_range_are_named(wrong):
-    with pytest.raises(ValueError, match=r"sinusoid needs|snake needs|tilted_sin needs|whole number from 2"):
+    with pytest.raises(ValueError, match=r"(sinusoid|snake|tilted_sin|leaky_relu) needs|whole number from 2"):
         as_activation(wrong)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize("wrong", ["a", None, [1.0], float("inf"), float("nan"), 10**400])
+def test_parameters_that_are_no_numbers_are_named(family, wrong):
+    with pytest.raises(ValueError, match=r"needs a .* it got|whole number from 2"):
+        family(wrong)
 
 
 def test_rectified_powers_overflow_by_name():
@@ -352,6 +365,12 @@ def test_slope_must_be_finite(slope):
         leaky_relu(slope)
 
 
+@pytest.mark.parametrize("functions", [(lambda z: z * 1j,), (np.sin, lambda z: np.cos(z) + 0j)])
+def test_an_activation_is_real(functions):
+    with pytest.raises(ActivationError, match="gives complex numbers"):
+        HermiteActivation("wave", *functions).moments(np.ones(1))
+
+
 def test_callable_of_wrong_shape():
     with pytest.raises(ValueError, match=r"(?s)shape.*elementwise"):
         RNTK(lambda z: np.sum(z))([np.ones(3)])
@@ -428,6 +447,14 @@ def test_odd_and_even_activations_need_half_the_orders(name):
             np.testing.assert_allclose(found, expected, rtol=0, atol=2e-12 * np.abs(expected).max())
     slopes = [input_gradient(RNTK(each, sigma_u=0.7), X[0], X[1]) for each in (short, long)]
     np.testing.assert_allclose(*slopes, rtol=0, atol=1e-11 * np.abs(slopes[1]).max())
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid"])
+def test_tiles_of_any_size_have_the_same_bits(name):
+    X, kernel = np.random.default_rng(3).standard_normal((60, 15)) / 2, RNTK(name, sigma_u=0.5)
+    whole = kernel(X)
+    for block in (1, 37):
+        np.testing.assert_array_equal(gram.compute(kernel, X, block=block), whole)
 
 
 def test_symmetries_have_names():

@@ -92,6 +92,23 @@ def test_everything_else_is_kept_but_never_taken_for_a_later_call(tmp_path, kern
         compute(kernel, X, out=tmp_path / "named.zarr", key="second")
 
 
+@pytest.mark.filterwarnings("ignore::rntk.HermiteAccuracyWarning")
+def test_a_key_stands_for_code_alone(tmp_path):
+    make = functools.partial(compute, X=X, out=tmp_path / "K.zarr", key="cube")
+    make(RNTK(cube) + ConstantKernel(2.0))
+    for kernel, word in ((RNTK(cube, sigma_w=1.1), "sigma_w"), (RNTK(cube, kind="nngp"), "kind")):
+        with pytest.raises(GramStoreError, match=rf"{word} is .* there"):
+            make(kernel + ConstantKernel(2.0))
+    assert make(RNTK(cube) + ConstantKernel(2.0)).found == 1
+
+
+def test_equal_kernels_share_a_store_however_they_are_written(tmp_path):
+    written = [("relu", 1.0), (relu, np.float64(1)), ("leaky_relu(0)", 1), ("relu", [1.0]), ("relu", (1.0,))]
+    for out, kernels in (("a", written[:3]), ("b", written[3:])):
+        K = [compute(RNTK(a, sigma_b=b), X, out=tmp_path / f"{out}.zarr") for a, b in kernels]
+        assert all(each.found == 1 for each in K[1:])
+
+
 def test_two_objects_of_one_class_are_two(tmp_path):
     """By bytecode and public attributes, the second call returned the matrix of the first."""
     compute(Scaled(1.0), X, out=tmp_path / "K.zarr")

@@ -122,7 +122,7 @@ def test_kernels_of_others_get_sequences_in_their_form():
     compute(count_pairs, [*X[:5], np.ones(4), np.ones(3)], block=5)
     assert seen == [(np.ndarray, np.ndarray), (list, list), (np.ndarray, list)]
     with pytest.raises(ValueError, match="RBF compares vectors of one length"):
-        compute(RBF(), ragged(3))
+        compute(RNTK() + RBF(), [x[:, 0] for x in ragged(3)])
     # Several channels in a row are a vector, and no sequence.
     X = np.random.default_rng(0).standard_normal((6, 4, 3))
     with pytest.raises(ValueError, match="mixes kernels of sequences and of vectors"):
@@ -645,7 +645,7 @@ def test_only_stores_are_replaced(tmp_path):
     X = np.ones((3, 2))
     for name, reason in [
         ("mine.zarr", r"no stored Gram matrix .*No such file.*zarr\.json"),
-        ("file.zarr", "can't be written: .*Not a directory"),
+        ("file.zarr", "is a file, and a store is a folder"),
         ("no/K.zarr", "no folder"),
         ("other.zarr", "no stored Gram matrix"),
     ]:
@@ -784,9 +784,12 @@ def test_results_that_are_no_kernel(tmp_path, kernel, message):
         ({"out": "K.gram"}, ValueError, "ends in .zarr"),
         ({"key": 3}, TypeError, "key must be"),
         ({"out": 3}, TypeError, "out must be"),
+        ({"out": "a\0b.zarr"}, ValueError, "no usable path"),
+        ({"out": f"{'x' * 5000}.zarr"}, ValueError, "no usable path: File name too long"),
         ({"kernel": RNTK}, TypeError, r"such as RNTK\(\), not the class"),
         ({"X": [[1.0], []]}, SequenceError, "empty"),
         ({"Y": np.ones((2, 3, 4))}, ValueError, "channels"),
+        ({"kernel": NTK(), "Y": np.ones((2, 5))}, ValueError, "X has 3 channels and Y has 5"),
         ({"client": 3}, TypeError, "client must be"),
     ],
 )
@@ -795,6 +798,13 @@ def test_hostile_arguments(options, error, message):
         pytest.importorskip("distributed", reason='clusters need dask: pip install "rntk[distributed]"')
     with pytest.raises(error, match=message):
         compute(**({"kernel": RNTK(), "X": np.ones((4, 3))} | options))
+
+
+@pytest.mark.parametrize("wrong", [5, "", "a\0b", "x" * 5000])
+def test_what_is_no_path_is_refused(wrong):
+    for use in (lambda: rntk.gram.open(wrong), lambda: rntk.gram.cached(wrong, RNTK(), np.ones((4, 3)))):
+        with pytest.raises((TypeError, ValueError), match="must be a path, not int|no usable path"):
+            use()
 
 
 def test_progress_is_silent_unless_asked_for(tmp_path, capsys):

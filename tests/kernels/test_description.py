@@ -100,7 +100,7 @@ class Tail(Readout):
     ("kernel", "words"),
     [
         (dot, ["Python function", "dot", "pickle"]),
-        (RNTK(square), ["kernel.activation", "Python function", "square"]),
+        (RNTK(square), ["kernel.activation", "Python function", "square", "snake(a)", "sinusoid(a, b)"]),
         (RNTK(HermiteActivation("tanh", np.tanh)), ["activation", "Python function"]),  # other derivatives than tanh
         (RNTK(np.tanh), ["activation", "Python function"]),
         (RNTK(readout=Tail()), ["kernel.readout", "Tail"]),

@@ -17,6 +17,7 @@ from rntk import NTK, RNTK, KernelOverflowError
 from rntk.activations import as_activation
 from rntk.engine import Plan
 from rntk.engine.fused import FusedEngine, tiles
+from rntk.network import Readout
 from rntk.runtime import Execution
 from rntk.sequences import as_batch
 
@@ -577,6 +578,7 @@ def test_overflow_in_float32_suggests_float64():
         ({"n_jobs": 0}, "n_jobs"),
         ({"n_jobs": 1.5}, "n_jobs"),
         ({"n_jobs": True}, "n_jobs"),
+        *(({name: "no"}, f"{name} must be True or False") for name in ("normalize", "tied", "bidirectional")),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -592,7 +594,13 @@ def test_each_wrong_parameter_is_named(settings, message, method):
 
 
 @pytest.mark.parametrize(
-    "settings, message", [({"depth": 0}, "depth"), ({"sigma_w": -1.0}, "sigma_w"), ({"sigma_b": [0.1] * 3}, "sigma_b")]
+    "settings, message",
+    [
+        ({"depth": 0}, "depth"),
+        ({"sigma_w": -1.0}, "sigma_w"),
+        ({"sigma_b": [0.1] * 3}, "sigma_b"),
+        ({"normalize": "no"}, "normalize"),
+    ],
 )
 def test_each_wrong_parameter_of_the_feed_forward_kernel_is_named(settings, message):
     with pytest.raises(ValueError, match=message):
@@ -617,3 +625,31 @@ def test_feed_forward_kernel_reads_vectors_only():
         NTK()([np.ones(3), np.ones(2)])
     with pytest.raises(ValueError, match="RNTK"):
         NTK()(np.ones((2, 3, 4)))
+
+
+class Early(Readout):
+    """The first steps count, or whatever `found` says."""
+
+    name = "early"
+
+    def __init__(self, found):
+        self.found = found
+
+    def weights(self, lengths):
+        return self.found
+
+
+@pytest.mark.parametrize("engine", ["fused", "reference"])
+def test_weights_of_a_readout_are_checked(engine):
+    for found in (np.ones(4), np.ones((5, 1)), [1.0, 1.0, np.nan, 1.0, 1.0]):
+        with pytest.raises(ValueError, match=r"Early.weights must give .* finite numbers"):
+            RNTK(readout=Early(found), engine=engine)(ragged(35, (3, 2)))
+    nameless = type("Nameless", (Readout,), {})()
+    with pytest.raises(ValueError, match="give the readout Nameless a name"):
+        RNTK(readout=nameless, engine=engine)(ragged(35, (3, 2)))
+
+
+def test_readouts_are_told_apart_by_what_they_hold():
+    assert Early(1) == Early(1) != Early(2)
+    assert hash(Early(1)) == hash(Early(1))
+    assert RNTK(readout=Early(1)) != RNTK(readout=Early(2))

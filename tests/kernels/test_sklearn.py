@@ -18,8 +18,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
 
-from rntk import NTK, RNTK, SequenceBatch, as_batch
+from rntk import NTK, RNTK, RNTKRidge, SequenceBatch, as_batch, gram
 from rntk.activations import leaky_relu
+from rntk.kernels import pairwise
 
 KERNELS = {
     "RNTK": RNTK(),
@@ -126,6 +127,39 @@ def test_repr_is_short():
     assert repr(RNTK()) == "RNTK()"
     assert repr(RNTK("erf", depth=3)) == "RNTK(activation='erf', depth=3)"
     assert "leaky_relu(0.2)" in repr(RNTK(leaky_relu(0.2)))
+
+
+class Scaled(RNTK):
+    """A kernel of a user's, who computes its values himself."""
+
+    def __init__(self, scale, sigma_b=0.0):
+        super().__init__(sigma_b=sigma_b)
+        self.scale = scale
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        return self.scale * super().__call__(X, Y)
+
+    def diag(self, X):
+        return self.scale * super().diag(X)
+
+
+def test_what_a_subclass_computes_counts_everywhere():
+    X, kernel = equal_lengths(4, 8), Scaled(3.0)
+    K = 3 * RNTK()(X)
+    for found in (
+        pairwise.of(kernel).gram(as_batch(X)),
+        gram.compute(kernel, X),
+        pairwise.of(kernel + kernel).gram(as_batch(X)) / 2,
+    ):
+        np.testing.assert_allclose(found, K, rtol=1e-14)
+    side = pairwise.of(kernel).prepare(as_batch(X))
+    np.testing.assert_allclose(pairwise.of(kernel).diagonal(side), np.diag(K), rtol=1e-14)
+    assert repr(kernel) == "Scaled(scale=3.)"
+
+
+def test_a_kernel_has_real_values():
+    with pytest.raises(ValueError, match="must give real numbers, and these are complex128"):
+        RNTKRidge(lambda A, B: A @ B.T + 0j).fit(equal_lengths(4, 8), np.arange(8.0))
 
 
 def test_composition_with_other_kernels():

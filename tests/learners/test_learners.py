@@ -301,6 +301,16 @@ def test_mistakes_are_named(learner):
         learner.predict([np.zeros((4, 3))])
 
 
+@pytest.mark.parametrize("learner", [RNTKSVC(), RNTKRidge(), RNTKGaussianProcessRegressor(optimizer=None)])
+def test_a_fit_that_fails_leaves_the_learner_as_it_was(learner):
+    X, y = waves(15, n=6, channels=2)
+    learner = clone(learner).fit(X, y)
+    before = learner.predict(X)
+    with pytest.raises(ValueError, match="6"):
+        learner.fit([x[:, :1] for x in X], y[:5])
+    np.testing.assert_array_equal(learner.predict(X), before)
+
+
 def test_one_class_is_refused():
     X, y = waves(16)
     with pytest.raises(ValueError, match="only one class"):
@@ -327,7 +337,7 @@ def test_a_class_without_sequences_is_no_class(learner):
     assert learner.score(X, ["never"] * 6) == 0.0
 
 
-@pytest.mark.parametrize("alpha", [-1.0, np.nan, np.inf, [[1.0]]])
+@pytest.mark.parametrize("alpha", [-1.0, np.nan, np.inf, [[1.0]], "a", [1.0, "a"], 1j])
 def test_a_ridge_must_not_be_negative(alpha):
     X, y = waves(17)
     with pytest.raises(ValueError, match="alpha"):

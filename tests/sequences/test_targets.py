@@ -25,6 +25,7 @@ def test_labels_that_cannot_be_learned_are_named():
         ([1.0, np.nan, 2.0], "NaN"),
         ([0.1, 0.2, 0.3], "continuous"),
         (["a", "a", "a"], "only one class"),
+        (np.array(["a", 1, "b"], dtype=object), "all words or all numbers, and these are of type int, str"),
     ):
         with pytest.raises(ValueError, match=words):
             read_labels(np.array(y, dtype=object) if isinstance(y, list) and None in y else y, 3)

@@ -242,7 +242,7 @@ Kind = TypeVar("Kind", bound=Activation)
 Family = TypeVar("Family", bound=Callable[..., Activation])
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_CALL = re.compile(rf"(\w+)(?:\(\s*({_NUMBER}(?:\s*,\s*{_NUMBER})*)\s*\))?")
+_CALL = re.compile(rf"(\w+)(?:\(\s*((?:{_NUMBER}(?:\s*,\s*{_NUMBER})*)?)\s*\))?")
 
 
 def register(activation: Kind) -> Kind:
@@ -287,6 +287,17 @@ def register_family(family: Family) -> Family:
 def _claim(name: str, free: bool) -> None:
     if not free:
         raise ValueError(f"there is another activation named {name}; give this one a name of its own")
+
+
+def check_parameter(needed: str, value: Any, least: float = 1e-100, *, signed: bool = False) -> float:
+    """`value` as a number from `least` to 1e100, or minus that if `signed`, so that squares are finite."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not least <= (abs(number) if signed else number) <= 1e100:
+        raise ValueError(f"{needed} from {least:g} to 1e100{', or minus that' * signed}; it got {value!r}")
+    return number
 
 
 def find(name: str) -> Activation | None:

@@ -38,8 +38,9 @@ LARGEST_ERROR = 0.5
 ROUNDING = 1e-14
 #: Step of the differences that stand in for a derivative, relative to z where that is large.
 DIFFERENCE = 2e-3
-#: Sequence steps whose coefficients are computed at once: bounds memory, changes no number.
-CHUNK = 2048
+#: Sequence steps whose coefficients are computed at once, to bound memory; and that one product of matrices takes,
+#: always as many: how the last bits are rounded depends on that.
+CHUNK, ROWS = 2048, 64
 #: Marks before the coefficients: q, 1/√q, and how fast the unit vector of coefficients turns along log q.
 OWN_MARKS = 3
 #: Relative differences of variances below which differences of coefficients are rounding.
@@ -141,7 +142,7 @@ class HermiteActivation(Activation):
         self.name = name
         self.function = function
         self.known_derivative = derivative
-        self.symmetry = symmetry or _find_symmetry(function)
+        self.symmetry = symmetry or _find_symmetry(function, name)
         self.exact = exact
         self.jax = jax
         fault = _find_fault(self)
@@ -153,7 +154,7 @@ class HermiteActivation(Activation):
 
     def __call__(self, z: Array) -> Array:
         z = np.asarray(z, dtype=np.float64)
-        value = np.asarray(self.function(z.copy()), dtype=np.float64)  # a function may write into what it is given
+        value = _real(self.function(z.copy()), self.name)  # a function may write into what it is given
         if value.shape != z.shape:
             raise ValueError(
                 f"activation {self.name} maps an array of shape {z.shape} to one of shape {value.shape}; "
@@ -170,7 +171,7 @@ class HermiteActivation(Activation):
     def derivative(self, z: Array) -> Array:
         z = np.asarray(z, dtype=np.float64)
         if self.known_derivative is not None:
-            return np.asarray(self.known_derivative(z.copy()), dtype=np.float64)
+            return _real(self.known_derivative(z.copy()), f"the derivative of {self.name}")
         return self._difference(z, DIFFERENCE)
 
     def _difference(self, z: Array, step: float) -> Array:
@@ -208,7 +209,7 @@ class HermiteActivation(Activation):
     def square(self, q: Array) -> Array:
         z, weight = symmetric_rule(self._parity)
         root = np.sqrt(q)
-        parts = [np.square(self(root[i : i + CHUNK, None] * z)) @ weight for i in range(0, root.size, CHUNK)]
+        parts = [_rows_dot(np.square(self(root[i : i + CHUNK, None] * z)), weight) for i in range(0, root.size, CHUNK)]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _integrals(self, q: Array) -> Moments:
@@ -219,9 +220,9 @@ class HermiteActivation(Activation):
             part = slice(i, i + CHUNK)
             point = np.sqrt(q[part, None]) * z
             value, rate = self(point), self.derivative(point)
-            square[part] = np.square(value) @ weight
-            slope[part] = q[part] * (np.square(rate) @ weight)
-            growth[part] = (value * rate * point) @ weight
+            square[part] = _rows_dot(np.square(value), weight)
+            slope[part] = q[part] * _rows_dot(np.square(rate), weight)
+            growth[part] = _rows_dot(value * rate * point, weight)
         return Moments(square, ratio(slope, square), ratio(growth, square))
 
     def moments(self, q: Array) -> Moments:
@@ -311,11 +312,12 @@ class HermiteActivation(Activation):
     def _coefficients(self, q: Array, order: int) -> Array:
         """(·, n) coefficients a_k(√q) for the orders k below `order` that there are."""
         nodes, basis = symmetric_rule(self._parity)[0], hermite_basis(self._parity, order)
-        root = np.sqrt(q)
-        a = np.empty((basis.shape[1], q.size))
-        for i in range(0, q.size, CHUNK):
-            a[:, i : i + CHUNK] = (self(root[i : i + CHUNK, None] * nodes) @ basis).T
-        return a
+        root = np.sqrt(np.pad(q, (0, -q.size % ROWS)))
+        a = np.empty((basis.shape[1], root.size))
+        for i in range(0, root.size, CHUNK):
+            blocks = self(root[i : i + CHUNK].reshape(-1, ROWS, 1) * nodes) @ basis
+            a[:, i : i + CHUNK] = blocks.reshape(-1, basis.shape[1]).T
+        return a[:, : q.size]
 
     @property
     def odd(self) -> bool:  # type: ignore[override]
@@ -339,20 +341,32 @@ class HermiteActivation(Activation):
         return (self.name, self.function, self.known_derivative, self.symmetry, self.exact)
 
 
-def _find_symmetry(function: Callable[[Array], Array]) -> str | None:
+def _rows_dot(table: Array, weight: Array) -> Array:
+    """table @ weight, every row by itself: `@` rounds a row differently among others."""
+    return np.asarray(np.einsum("nz,z->n", table, weight))
+
+
+def _real(values: Any, name: str) -> Array:
+    """What a function gave, as float64."""
+    if np.iscomplexobj(values):
+        raise ActivationError(f"{name} gives complex numbers, and activations are real: take their real part, say")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _find_symmetry(function: Callable[[Array], Array], name: str) -> str | None:
     """ "odd" or "even" if φ is so to rounding wherever expansions look at it, at five scales from 0.1 to 1000."""
     half = gaussian_rule()[0]
     half = half[half > 0]
     found = {"odd", "even"}
     with np.errstate(all="ignore"):
         for z in (half * scale for scale in (0.1, 1.0, 10.0, 100.0, 1000.0)):
-            up, down = (np.asarray(function(sign * z), dtype=np.float64) for sign in (1.0, -1.0))
+            up, down = (_real(function(sign * z), name) for sign in (1.0, -1.0))
             if up.shape != z.shape or not (np.isfinite(up).all() and np.isfinite(down).all()):
                 return None  # whoever calls it there is told
             rounding = 4 * np.finfo(np.float64).eps * np.abs(up).max()
-            for name, difference in (("odd", up + down), ("even", up - down)):
+            for kind, difference in (("odd", up + down), ("even", up - down)):
                 if np.abs(difference).max() > rounding:
-                    found.discard(name)
+                    found.discard(kind)
     return found.pop() if len(found) == 1 else None
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from . import balls
 from .arc import polynomial_a, polynomial_b
 from .arrays import ArrayForm
-from .base import Activation, Array, Moments, Step, register, register_family
+from .base import Activation, Array, Moments, Step, check_parameter, register, register_family
 from .compiled import inlined, wide_vectors
 
 #: Below this u, w as an array expression is a short series: the closed form would subtract nearly equal terms. At this
@@ -32,9 +32,7 @@ class Homogeneous(Activation):
     homogeneous = True
 
     def __init__(self, a: float) -> None:
-        if not np.isfinite(a):
-            raise ValueError(f"the slope of a leaky ReLU must be a finite number, not {a!r}")
-        self.a = float(a)
+        self.a = check_parameter("leaky_relu needs a slope", a, 0.0, signed=True)
         self.name = NAMES.get(self.a, f"leaky_relu({self.a!r})")
 
     @property

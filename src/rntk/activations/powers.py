@@ -25,7 +25,7 @@ class RectifiedPower(Activation):
     """φ(z) = max(z, 0)^p."""
 
     def __init__(self, p: int) -> None:
-        if not (p == int(p) and 2 <= p <= LARGEST_ORDER):
+        if p not in range(2, LARGEST_ORDER + 1):
             raise ValueError(
                 f"the order of a rectified power must be a whole number from 2 to {LARGEST_ORDER}, not {p!r}; "
                 "order 1 is relu"

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import balls
 from .arc import decay
-from .base import Activation, Array, Moments, Step, common_marks, ratio, register_family
+from .base import Activation, Array, Moments, Step, check_parameter, common_marks, ratio, register_family
 from .compiled import no_overlap, part_of_loop, wide_vectors
 from .signatures import FARTHEST
 
@@ -256,7 +256,7 @@ def snake(a: float = 1.0) -> TiltedWave:
     >>> snake(0.5)
     snake(0.5)
     """
-    a = _positive(a, "snake")
+    a = check_parameter("snake needs a number", a)
     return TiltedWave(f"snake({a!r})", 1 / (2 * a), 2 * a, 1.0, 1.0, -1.0, 0.0)
 
 
@@ -270,11 +270,5 @@ def tilted_sin(a: float = 1.0) -> TiltedWave:
     >>> tilted_sin(0.5)
     tilted_sin(0.5)
     """
-    a = _positive(a, "tilted_sin")
+    a = check_parameter("tilted_sin needs a number", a)
     return TiltedWave(f"tilted_sin({a!r})", 1.0, 1.0, a, 0.0, 0.0, 1.0)
-
-
-def _positive(a: float, name: str) -> float:
-    if not (math.isfinite(a) and a > 0):
-        raise ValueError(f"{name} needs a positive number, not {a!r}")
-    return float(a)

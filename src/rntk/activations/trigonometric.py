@@ -14,7 +14,7 @@ import numpy as np
 from . import balls
 from .arc import decay
 from .arrays import LINEAR, ArrayForm, inverse, not_zero, signed
-from .base import Activation, Array, Moments, Step, common_marks, ratio, register, register_family
+from .base import Activation, Array, Moments, Step, check_parameter, common_marks, ratio, register, register_family
 from .compiled import no_overlap, part_of_loop, wide_vectors
 from .signatures import FARTHEST
 
@@ -31,9 +31,8 @@ class Wave(Activation):
     """φ(z) = sin(a z + b)."""
 
     def __init__(self, a: float, b: float) -> None:
-        if not (math.isfinite(a) and a != 0 and math.isfinite(b)):
-            raise ValueError(f"a sinusoid needs a frequency other than zero and a finite phase, not {a!r} and {b!r}")
-        self.a, self.b = float(a), float(b)
+        self.a = check_parameter("sinusoid needs a frequency", a, signed=True)
+        self.b = check_parameter("sinusoid needs a phase", b, 0.0, signed=True)
         self.name = NAMES.get((self.a, self.b), f"sinusoid({self.a!r}, {self.b!r})")
         self.largest_variance = min(4e307, 4e307 / self.a**2)
 

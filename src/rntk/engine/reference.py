@@ -211,7 +211,7 @@ def read_out(network: Network, found: dict[tuple[int, int], Entry], lengths: tup
         return list(found.values())
     if not network.readout.every_step:
         return [found[max(found)]]
-    weights = [network.readout.weights(np.array([length])) for length in lengths]
+    weights = [network.readout.step_weights(np.array([length])) for length in lengths]
     x, y = ([1.0] * length if each is None else each.tolist() for each, length in zip(weights, lengths, strict=True))
     counts = [ball(x[t]) * ball(y[s]) for t, s in found]
 

@@ -291,7 +291,7 @@ def _prepare(network: Network, batch: SequenceBatch, threads: int) -> _Way:
         top = np.maximum.reduceat(size, batch.offsets[:-1])
         top = np.where(top == least, 0, top)
         readout = np.ldexp(psi, np.maximum(exponent - np.repeat(top, batch.lengths), -5000))
-        weights = network.readout.weights(batch.lengths)
+        weights = network.readout.step_weights(batch.lengths)
         readout = readout if weights is None else readout * weights
     plain = network.activation.homogeneous  # growth is one
     factors = np.empty((network.depth, 6))

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..errors import GramStoreError, name_tiles
+from ..errors import GramStoreError, check_path, name_tiles
 from ..runtime import parse_bytes, progress_bar
 from .cluster import compute_on_workers, connected, tiles_to_share
 from .identity import is_known
@@ -58,9 +58,9 @@ def compute(
     out : path, optional
         A name that ends in .zarr, for a zarr array on disk; None for memory.
     key : str, optional
-        What a function, or a kernel or an activation with one in it, is known by. Without a key a store of such a
-        kernel is never taken for that of a later call: the same function may read other things by then. Give another
-        key whenever the function, or anything it reads, is another one.
+        What a function, or the function in a kernel or an activation, is known by; parameters count beside it. Without
+        a key a store of such a kernel is never taken for that of a later call: the same function may read other things
+        by then. Give another key whenever the function, or anything it reads, is another one.
     kind : {"ntk", "nngp"}
         kernel(X), or kernel.nngp(X).
     dtype : "float32", "float64" or None
@@ -155,11 +155,11 @@ def compute(
 def _check_target(out: Any) -> Path | None:
     if out is None:
         return None
-    if not isinstance(out, (str, os.PathLike)):
-        raise TypeError(f"out must be None or a path, not {type(out).__name__}")
-    given = Path(os.fsdecode(out))
+    given = check_path("out", out)
     if given.suffix != ".zarr":
         raise ValueError(f"out must be None or a name that ends in .zarr, not {str(out)!r}")
+    if given.is_file():
+        raise GramStoreError(f"out={str(out)!r} is a file, and a store is a folder; give another name")
     import_zarr()
     return Path(os.path.realpath(given))  # wherever a link leads, and this process goes from here
 
@@ -313,7 +313,7 @@ def cached(
     how: dict[str, Any] = {"key": key, "memory": memory, "progress": progress}
     if identity is None or not is_known(identity):
         return compute(kernel, X, Y, **how)
-    place = Path(folder)
+    place = check_path("cache", folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:

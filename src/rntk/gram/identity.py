@@ -2,7 +2,7 @@
 
 A store belongs to one identity: the sequences, the kernel by its class and parameters, the precision, and the revision
 of the arithmetic. A kernel with anything else in it, such as a function of the user's, has no description of its own:
-the caller names it by a `key`, or the matrix is never taken for that of a later call.
+the caller names that part by a `key`, or the matrix is never taken for that of a later call.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def identify(
 
     Of a kernel that can't be described and has no `key` it is like no other, not even that of the same call again.
     """
-    described = describe(kernel, numbers_only=True)
-    known: dict[str, Any] = dict(described or {})
+    known = describe(kernel, numbers_only=True, partly=key is not None) or {}
     if key is not None:
         known["key"] = key
     return {
@@ -71,14 +70,9 @@ def differences(there: Any, here: Any, name: str = "") -> list[str]:
     ):
         # A kernel is the name of its class and its parameters.
         return [*differences(there[0], here[0], name), *differences(there[1], here[1], name)]
-    # As text: NaN is equal to itself there.
-    return [] if _text(there) == _text(here) else [f"{name} is {_short(there)} there and {_short(here)} here"]
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+    return [] if there == here else [f"{name} is {_short(there)} there and {_short(here)} here"]
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else _text(value)
+    text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 60 else f"{text[:12]}…"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DamagedTileError
+from ..errors import DamagedTileError, check_path
 from .layout import Tile
 from .store import TileStore, ZarrStore
 
@@ -204,7 +202,7 @@ def open_matrix(path: Any) -> GramMatrix:
     GramStoreError
         There is no stored matrix, or its description is damaged.
     """
-    return GramMatrix(ZarrStore(Path(os.fsdecode(path)).absolute()))  # wherever this process goes from here
+    return GramMatrix(ZarrStore(check_path("path", path).absolute()))  # wherever this process goes from here
 
 
 def _positions(index: Any, n: int, name: str) -> NDArray[np.int64]:

@@ -229,8 +229,6 @@ class TileMaker:
 
     def _checked(self, found: Array) -> Array:
         """The values in the form in which tiles are kept, or what is wrong with them."""
-        if found.dtype.kind not in "fiu":
-            raise ValueError(f"the kernel must give real numbers, and these are {found.dtype}")
         # A function may return the same memory again and again.
         own = isinstance(self.work.kernel, Kernel)
         with np.errstate(over="ignore"):  # reported just below

@@ -30,7 +30,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from ..activations import NAMED, Activation, HermiteActivation, as_activation, name_of
+from ..activations import Activation, HermiteActivation, as_activation, find, known_names, name_of
 from ..engine import ENGINES
 from ..errors import check_choice, check_count, check_dtype
 from ..network import READOUTS, Readout, as_readout
@@ -73,7 +73,7 @@ for _kernel in (Sum, Product, Exponentiation):
     register(_kernel)
 
 
-def describe(kernel: Any, *, numbers_only: bool = False) -> dict[str, Any] | None:
+def describe(kernel: Any, *, numbers_only: bool = False, partly: bool = False) -> dict[str, Any] | None:
     """A kernel as plain values, by which it can be recognised and built again.
 
     Parameters
@@ -81,7 +81,10 @@ def describe(kernel: Any, *, numbers_only: bool = False) -> dict[str, Any] | Non
     kernel : object
         A kernel of rntk or scikit-learn, or a function.
     numbers_only : bool
-        Leave out what changes no number: `n_jobs`, `progress`, and bounds of hyperparameters.
+        Leave out what changes no number: `n_jobs`, `progress`, bounds of hyperparameters, and how a number, an
+        activation or a readout is written.
+    partly : bool
+        With `numbers_only`: describe what can be, instead of nothing, where there is code in the kernel.
 
     Returns
     -------
@@ -98,12 +101,10 @@ def describe(kernel: Any, *, numbers_only: bool = False) -> dict[str, Any] | Non
     True
     """
     try:
-        form = PlainForm()
-        form.numbers_only = numbers_only
-        found = form.encode(kernel, "kernel")
+        found = (NumbersForm(partly) if numbers_only else PlainForm()).encode(kernel, "kernel")
     except (ValueError, RecursionError):
         return None
-    known = isinstance(kernel, Kernel) and all(map(_is_known_code, leaves_of(kernel)))
+    known = isinstance(kernel, Kernel) and (partly or all(map(_is_known_code, leaves_of(kernel))))
     return dict(found) if known else None
 
 
@@ -132,9 +133,6 @@ class PlainForm:
     Both call the value by `name` in messages, and raise a ValueError for what they can't express.
     """
 
-    #: Leave out parameters of kernels that change no number.
-    numbers_only = False
-
     def encode(self, value: Any, name: str) -> Any:
         """`value` in plain form."""
         if isinstance(value, str):
@@ -161,23 +159,29 @@ class PlainForm:
         if isinstance(value, Readout) and READOUTS.get(value.name) == value:
             return {"readout": value.name}
         if isinstance(value, Kernel):
-            return {"kernel": [_class_name(value), self._encode_parameters(value, name)]}
+            given = self.parameters_of(value)
+            return {"kernel": [self.class_of(value), {k: self.encode(v, f"{name}.{k}") for k, v in given.items()}]}
         if callable(value):
             raise ValueError(
                 f"{name} is a Python function ({quote(getattr(value, '__name__', value))}), and code is not written "
-                f"down; take a kernel of rntk or scikit-learn, or one of the activations {', '.join(NAMED)}, "
-                "leaky_relu(a), or keep the model with pickle"
+                f"down; take a kernel of rntk or scikit-learn, or one of the activations "
+                f"{', '.join(known_names())}, or keep the model with pickle"
             )
         raise ValueError(
             f"{name}={quote(value)} is a Python object that can't be described; give numbers, words or None instead "
             "(set_params changes a parameter of a fitted model)"
         )
 
-    def _encode_parameters(self, kernel: Any, name: str) -> dict[str, Any]:
-        given = kernel.get_params(deep=False).items()
-        if self.numbers_only:
-            given = [(key, each) for key, each in given if key not in IDLE and not key.endswith("_bounds")]
-        return {key: self.encode(each, f"{name}.{key}") for key, each in given}
+    def parameters_of(self, kernel: Any) -> dict[str, Any]:
+        """What is written down of a kernel."""
+        return dict(kernel.get_params(deep=False))
+
+    def class_of(self, kernel: Any) -> str:
+        """What its class is called."""
+        name = type(kernel).__name__
+        if type(kernel) is not KERNELS.get(name):
+            raise ValueError(f"a kernel of class {name} can't be described; known are {', '.join(KERNELS)}")
+        return name
 
     def encode_array(self, array: Any, name: str) -> Any:
         """What stands for an array: type, shape and numbers."""
@@ -222,17 +226,38 @@ class PlainForm:
         return np.array(self.decode(numbers, name), dtype=dtype).reshape(shape)
 
 
+class NumbersForm(PlainForm):
+    """What the numbers of a kernel depend on, alike for equal numbers; if `partly`, code is just called so."""
+
+    def __init__(self, partly: bool) -> None:
+        self.partly = partly
+
+    def encode(self, value: Any, name: str) -> Any:
+        if isinstance(value, np.generic | np.ndarray):
+            value = value.tolist()
+        try:
+            found = super().encode((find(value) or value) if isinstance(value, str) else value, name)
+        except ValueError:
+            if not self.partly:
+                raise
+            return "code"
+        match found:
+            case {"tuple": plain} | {"activation": plain} | {"readout": plain}:
+                return plain
+        return found
+
+    def parameters_of(self, kernel: Any) -> dict[str, Any]:
+        given = super().parameters_of(kernel).items()
+        return {key: each for key, each in given if key not in IDLE and not key.endswith("_bounds")}
+
+    def class_of(self, kernel: Any) -> str:
+        return type(kernel).__name__ if self.partly else super().class_of(kernel)
+
+
 def quote(value: object, limit: int = 60) -> str:
     """A value for a message: on one line, and short however long it is."""
     text = _SHORT.repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _class_name(kernel: Kernel) -> str:
-    name = type(kernel).__name__
-    if type(kernel) is not KERNELS.get(name):
-        raise ValueError(f"a kernel of class {name} can't be described; known are {', '.join(KERNELS)}")
-    return name
 
 
 def _is_known_code(kernel: Kernel) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..activations import Activation, as_activation
-from ..errors import SequenceError, check_choice, check_count
+from ..errors import SequenceError, check_choice, check_count, check_flag
 from ..network import Direction, Elman, Kind, Network, per_layer, stack_of
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel, hyperparameter
@@ -109,7 +109,7 @@ class NTK(NetworkKernel):
             sigma_b=per_layer("sigma_b", self.sigma_b, depth),
         )
         sigma_v = per_layer("sigma_v", self.sigma_v, 1)[0]
-        return Network(cells, sigma_v, normalize=bool(self.normalize), kind=cast(Kind, self.kind))
+        return Network(cells, sigma_v, normalize=check_flag("normalize", self.normalize), kind=cast(Kind, self.kind))
 
     def _direction(self, name: str, depth: int, layer: int | None) -> Direction:
         # The weights between layers are what a recurrent network calls its input weights.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from inspect import signature
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -161,7 +162,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         return Direction.along(name, depth, layer)
 
     def __repr__(self) -> str:
-        defaults = type(self)().get_params()
+        defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
         shown = []
         for name, value in self.get_params().items():
             if isinstance(value, (str, bool, int, type(None))) or callable(value):

@@ -86,9 +86,13 @@ class Pairwise(ABC):
 
 def of(kernel: Any) -> Pairwise:
     """A kernel of the library or of scikit-learn, a sum, product or power of them, or a function, as `Pairwise`."""
-    if isinstance(kernel, (KernelOperator, Exponentiation)):
+    if type(kernel) in (Sum, Product, Exponentiation):
         return _Combined(kernel)
-    return _Network(kernel) if isinstance(kernel, NetworkKernel) else _Plain(kernel)
+    # A subclass may compute its values itself.
+    ours = isinstance(kernel, NetworkKernel) and all(
+        getattr(type(kernel), verb) is getattr(NetworkKernel, verb) for verb in ("__call__", "diag")
+    )
+    return _Network(kernel) if ours else _Plain(kernel)
 
 
 class _Network(Pairwise):
@@ -153,6 +157,8 @@ class _Plain(Pairwise):
         K = np.asarray(self.kernel(left) if alone else self.kernel(left, right))
         if not self.per_step and K.shape != (n, m):
             raise ValueError(f"the kernel returned a matrix of shape {K.shape} where {(n, m)} was expected")
+        if K.dtype.kind not in "fiu":
+            raise ValueError(f"the kernel must give real numbers, and these are {K.dtype}")
         if not np.isfinite(K).all():
             raise ValueError("the kernel returned values that are not finite numbers")
         return K
@@ -202,8 +208,6 @@ class _Combined(Pairwise):
     def _combine(self, values: list[Array]) -> Array:
         if isinstance(self.kernel, Exponentiation):
             return np.asarray(values[0] ** self.kernel.exponent)
-        if not isinstance(self.kernel, (Sum, Product)):
-            raise ValueError(f"{type(self.kernel).__name__} is no sum, product or power of kernels")
         return np.asarray(values[0] + values[1] if isinstance(self.kernel, Sum) else values[0] * values[1])
 
 
@@ -220,9 +224,10 @@ def suited(kernel: Any, X: SequenceBatch) -> Any:
                 "sequence; compute the parts apart and add their matrices"
             )
         if not X.is_equal_length:
+            name = next(type(each).__name__ for each in leaves_of(kernel) if compares_vectors(each))
             raise ValueError(
-                f"{type(kernel).__name__} compares vectors of one length; these sequences have lengths "
-                f"{X.lengths.min()} to {X.lengths.max()}. Take RNTK, or pad or cut them first"
+                f"{name} compares vectors of one length; these sequences have lengths {X.lengths.min()} to "
+                f"{X.lengths.max()}. Take RNTK, or pad or cut them first"
             )
         return X.values.reshape(len(X), -1)
     if isinstance(kernel, Kernel):

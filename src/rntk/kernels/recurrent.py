@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..activations import Activation, as_activation
-from ..errors import check_choice, check_count
+from ..errors import check_choice, check_count, check_flag
 from ..network import (
     LAYER_SIGMAS,
     Elman,
@@ -159,10 +159,10 @@ class RNTK(NetworkKernel):
             stack_of(Elman, as_activation(self.activation), **sigmas),
             per_layer("sigma_v", self.sigma_v, 1)[0],
             as_readout(self.readout),
-            bool(self.tied),
+            check_flag("tied", self.tied),
             cast(Parameterization, self.parameterization),
-            bool(self.bidirectional),
-            bool(self.normalize),
+            check_flag("bidirectional", self.bidirectional),
+            check_flag("normalize", self.normalize),
             cast(Kind, self.kind),
         )
 

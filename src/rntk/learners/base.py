@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
     kernel: Any
     kernel_: Any
     sequences_: SequenceBatch
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = _all_or_nothing(cls.fit)  # type: ignore[attr-defined]
 
     def _read_training(self, X: Any) -> SequenceBatch:
         batch = read_sequences(X)
@@ -78,6 +84,21 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """`fit`, after whose failure a learner is what it was before."""
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **options)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return whole
 
 
 class PreparedSequences:

@@ -241,7 +241,10 @@ def solve_ridge(K: Array, targets: Array, alpha: float) -> Array:
 
 def check_ridge(alpha: Any) -> Array:
     """`alpha` as non-negative numbers."""
-    value = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+    try:
+        value = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+    except (TypeError, ValueError):
+        value = np.array([np.nan])
     if value.ndim > 1 or not np.isfinite(value).all() or (value < 0).any():
         raise ValueError(f"alpha must be a non-negative number, or one per target, not {alpha!r}")
     return value

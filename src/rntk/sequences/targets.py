@@ -57,7 +57,11 @@ def read_labels(y: Any, count: int) -> Array:
                 "leave those sequences out, or give their class a name"
             )
     assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except TypeError:
+        found = ", ".join(sorted({type(label).__name__ for label in y.tolist()}))
+        raise ValueError(f"labels must be all words or all numbers, and these are of type {found}") from None
     if len(np.unique(y)) < 2:
         raise ValueError(f"the labels have only one class ({y[0]!r}); a classifier needs at least two")
     return np.asarray(y)

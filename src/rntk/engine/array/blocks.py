@@ -154,7 +154,7 @@ class Blocks:
         share = power(xp, side.exponent - xp.max(side.exponent, axis=0)[None, :])
         counts = np.zeros((side.steps, len(side.lengths)))
         for k, length in enumerate(side.lengths):
-            weights = self.network.readout.weights(np.array([length]))
+            weights = self.network.readout.step_weights(np.array([length]))
             counts[:length, k] = (1.0 if weights is None else weights) / length
         return side.norm * share * xp.asarray(counts, dtype=share.dtype, device=self.library.device)
 
@@ -294,9 +294,7 @@ class ArrayEngine(Engine):
     name = "array"
 
     def read(self, reader: Reader, *named: tuple[str, Any]) -> list[Any]:
-        batches = read_arrays(reader, *named)
-        check_channels_agree([batch.shape for batch in batches], [name for name, _ in named])
-        return batches
+        return read_arrays(reader, *named)
 
     @quietly
     def prepare(self, plan: Plan, batch: ArrayBatch, needs: None = None) -> ArraySide:
@@ -308,6 +306,7 @@ class ArrayEngine(Engine):
     @quietly
     def pairs(self, a: ArraySide, b: ArraySide | None = None) -> Values:
         plan, work, xp, symmetric, right = a.plan, a.work, a.work.library.xp, b is None, a if b is None else b
+        check_channels_agree([a.batch.shape, right.batch.shape], ["X", "Y"])
         found: dict[str, dict[tuple[int, int], Any]] = {kind: {} for kind in plan.kinds}
         blocks = [
             (i, j, work.cost(x, y))

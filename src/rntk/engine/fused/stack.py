@@ -180,7 +180,7 @@ def build_stack(
     exponent, tangent_exponent, norm_rates = path.exponent[-1, read], scale[-1, read], norm_rates[:, read]
     weights = -1
     if network.readout.averages:
-        counts = network.readout.weights(batch.lengths)
+        counts = network.readout.step_weights(batch.lengths)
         psi = psi if counts is None else psi * counts
         top = _top_exponent(batch, psi, exponent, tangent_exponent)
         weights = rows.append(np.ldexp(psi, exponent - top)[None])
