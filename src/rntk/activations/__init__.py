@@ -12,7 +12,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from .base import FAMILIES, NAMED, Activation, Lanes, Moments, find, known_names, name_of, register, register_family
+from .base import FAMILIES, NAMED, Activation, Moments, find, known_names, name_of, register, register_family
 from .erf import erf
 from .gaussian import gaussian
 from .gelu import gelu
@@ -31,7 +31,6 @@ __all__ = [
     "Activation",
     "HermiteActivation",
     "Homogeneous",
-    "Lanes",
     "Moments",
     "absolute",
     "as_activation",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..errors import ActivationError, HermiteAccuracyWarning
 from . import balls
 from .arrays import ArrayForm
-from .compiled import compile_pointer
+from .compiled import FunctionPointer, compile_pointer
 from .signatures import forward_signature, partials_signature
 
 Array = NDArray[Any]
@@ -43,22 +43,6 @@ class Moments(NamedTuple):
     square: Array
     slope: Array
     growth: Array
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """The compiled side of an activation: how a block of pairs passes through it.
-
-    Attributes
-    ----------
-    forward
-        Turns (u, Θ̂) into (w, Q) in place; see `rntk.activations.signatures`.
-    partials
-        Derivatives of w and V̂' by u, log q and log q', for the hyperparameter gradients.
-    """
-
-    forward: Any
-    partials: Any
 
 
 class Activation(ABC):
@@ -180,7 +164,7 @@ class Activation(ABC):
     ) -> Array:
         """(M, *q.shape) numbers of one side that the compiled pair step needs at variances `q`: q, 1/√q, and its own.
 
-        With `slopes` also those that only `Lanes.partials` needs. Closed forms ignore what concerns expansions:
+        With `slopes` also those that only `partials` needs. Closed forms ignore what concerns expansions:
         `tolerance` bounds the error at one step, `least` the number of marks, so that two batches can agree, and
         `accumulated` says what errors at every step make of the kernel.
         """
@@ -194,13 +178,13 @@ class Activation(ABC):
     def compiled_steps(self) -> tuple[Step, Step]:
         """The pair step and its derivatives, as functions that Numba compiles; see `rntk.activations.signatures`."""
 
-    def lanes(self, dtype: np.dtype[Any]) -> Lanes:
-        """The compiled pair step for `dtype`; compiled on first use, kept on disk."""
-        forward, partials = self.compiled_steps()
-        return Lanes(
-            compile_pointer(forward, forward_signature(dtype), allocates=self.steps_allocate),
-            compile_pointer(partials, partials_signature(dtype), allocates=self.steps_allocate),
-        )
+    def forward(self, dtype: np.dtype[Any]) -> FunctionPointer:
+        """The pair step for `dtype`; compiled on first use, kept on disk."""
+        return compile_pointer(self.compiled_steps()[0], forward_signature(dtype), allocates=self.steps_allocate)
+
+    def partials(self, dtype: np.dtype[Any]) -> FunctionPointer:
+        """Its derivatives, likewise."""
+        return compile_pointer(self.compiled_steps()[1], partials_signature(dtype), allocates=self.steps_allocate)
 
     def array_form(self, xp: Any, precision: str) -> ArrayForm:
         """V̂ and V̂' for arrays of the namespace `xp`, for `precision` "float64" or "float32".

@@ -114,65 +114,57 @@ def _pair(
     return max(w, 0.0), 2 / math.pi * (product * both) / root, deficit, r
 
 
-def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    wide_vectors()
-    no_overlap()
-    R2, R3, R4, R5 = right[2, first:n], right[3, first:n], right[4, first:n], right[5, first:n]
-    R6, R7, R8, R9 = right[6, first:n], right[7, first:n], right[8, first:n], right[9, first:n]
-    for r in range(rows):
-        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
-        L2, L3, L4, L5, L6 = left[2, r], left[3, r], left[4, r], left[5, r], left[6, r]
-        L7, L8, L9 = left[7, r], left[8, r], left[9, r]
-        for k in range(n - first):
-            d = wr[k]
-            value, slope, _, _ = _pair(
-                abs(d), gr[k], L2, L3, L4, L5, L6, L7, L8, L9,
-                R2[k], R3[k], R4[k], R5[k], R6[k], R7[k], R8[k], R9[k],
-            )  # fmt: skip
-            wr[k] = value if d >= 0.0 else min(-value, FARTHEST)
-            qr[k] *= slope
-
-
-def _partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+def _forward(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
     no_overlap()
-    for r in range(rows):
-        for i in range(n - first):
-            k = first + i
-            d = u[r, k]
-            v = abs(d)
-            value, slope, deficit, argument = _pair(
-                v, gap[r, k], left[2, r], left[3, r], left[4, r], left[5, r], left[6, r], left[7, r], left[8, r],
-                left[9, r], right[2, k], right[3, k], right[4, k], right[5, k], right[6, k], right[7, k], right[8, k],
-                right[9, k],
-            )  # fmt: skip
-            sign = 1.0 if d >= 0.0 else -1.0
-            L2, L3, R2, R3 = left[2, r], left[3, r], right[2, k], right[3, k]
-            both = 2 / math.pi * left[8, r] * right[8, k]
-            product, root = L2 * R2, math.sqrt(deficit)
-            # At c = 1 the argument is ρρ'; from there V̂ = arcsin(r)/ψψ' moves by terms that are small with 1 - c.
-            difference = gap[r, k] * product * (left[4, r] * right[4, k]) / max(L2 + R2, TINY)
-            root1 = math.sqrt((0.5 * difference * difference + L3 + R3) * (1.0 + product))
-            turn = product * (v * (2.0 - v)) / max(product * root + argument * root1, TINY)
-            sine = min(product * turn, 1.0)
-            angle = sine + sine * arcsin_excess(sine) if sine <= 0.5 else math.asin(sine)
-            by_angle = both * (product * turn) / (root * root1)
-            at_one = both * (product / root1)
-            value1 = 1.0 - max(value - both * angle, 0.0)
-            curve = argument * argument / deficit
-            out[0, r, k] = value if d >= 0.0 else min(-value, FARTHEST)
-            out[1, r, k] = slope
-            out[2, r, k] = -sign * min(slope * product * argument / deficit, LARGEST)
-            out[3, r, k] = sign * (by_angle * left[10, r] - both * angle * left[11, r])
-            out[4, r, k] = sign * (by_angle * right[10, k] - both * angle * right[11, k])
-            out[5, r, k] = slope * ((1.0 + curve) * left[10, r] - left[11, r])
-            out[6, r, k] = slope * ((1.0 + curve) * right[10, k] - right[11, k])
-            # Equal variances don't move w₁.
-            moves = sign if gap[r, k] != 0.0 else 0.0
-            out[7, r, k] = moves * (value1 * left[11, r] - at_one * left[10, r])
-            out[8, r, k] = moves * (value1 * right[11, k] - at_one * right[10, k])
+    for k in range(first, n):
+        d = u[k]
+        value, slope, _, _ = _pair(
+            abs(d), gap[k], left[2], left[3], left[4], left[5], left[6], left[7], left[8], left[9],
+            right[2, k], right[3, k], right[4, k], right[5, k], right[6, k], right[7, k], right[8, k], right[9, k],
+        )  # fmt: skip
+        w[k] = value if d >= 0.0 else min(-value, FARTHEST)
+        q[k] = slope * theta[k]
+
+
+def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
+    for k in range(first, n):
+        d = u[k]
+        v = abs(d)
+        value, slope, deficit, argument = _pair(
+            v, gap[k], left[2], left[3], left[4], left[5], left[6], left[7], left[8],
+            left[9], right[2, k], right[3, k], right[4, k], right[5, k], right[6, k], right[7, k], right[8, k],
+            right[9, k],
+        )  # fmt: skip
+        sign = 1.0 if d >= 0.0 else -1.0
+        L2, L3, R2, R3 = left[2], left[3], right[2, k], right[3, k]
+        both = 2 / math.pi * left[8] * right[8, k]
+        product, root = L2 * R2, math.sqrt(deficit)
+        # At c = 1 the argument is ρρ'; from there V̂ = arcsin(r)/ψψ' moves by terms that are small with 1 - c.
+        difference = gap[k] * product * (left[4] * right[4, k]) / max(L2 + R2, TINY)
+        root1 = math.sqrt((0.5 * difference * difference + L3 + R3) * (1.0 + product))
+        turn = product * (v * (2.0 - v)) / max(product * root + argument * root1, TINY)
+        sine = min(product * turn, 1.0)
+        angle = sine + sine * arcsin_excess(sine) if sine <= 0.5 else math.asin(sine)
+        by_angle = both * (product * turn) / (root * root1)
+        at_one = both * (product / root1)
+        value1 = 1.0 - max(value - both * angle, 0.0)
+        curve = argument * argument / deficit
+        out[0, k] = value if d >= 0.0 else min(-value, FARTHEST)
+        out[1, k] = slope
+        out[2, k] = -sign * min(slope * product * argument / deficit, LARGEST)
+        out[3, k] = sign * (by_angle * left[10] - both * angle * left[11])
+        out[4, k] = sign * (by_angle * right[10, k] - both * angle * right[11, k])
+        out[5, k] = slope * ((1.0 + curve) * left[10] - left[11])
+        out[6, k] = slope * ((1.0 + curve) * right[10, k] - right[11, k])
+        # Equal variances don't move w₁.
+        moves = sign if gap[k] != 0.0 else 0.0
+        out[7, k] = moves * (value1 * left[11] - at_one * left[10])
+        out[8, k] = moves * (value1 * right[11, k] - at_one * right[10, k])
 
 
 class ErrorFunctionArrays(ArrayForm):

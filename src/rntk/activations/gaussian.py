@@ -62,53 +62,47 @@ def _parts(gap: float, root: float, t: float, root2: float, t2: float) -> Any:
     return 4.0 * product * (product / both), 4.0 * difference / (t + t2), both
 
 
-def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    wide_vectors()
-    no_overlap()
-    R2, R3 = right[2, first:n], right[3, first:n]
-    for r in range(rows):
-        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
-        L2, L3 = left[2, r], left[3, r]
-        for k in range(n - first):
-            d = wr[k]
-            v = abs(d)
-            X, apart, both = _parts(gr[k], L2, L3, R2[k], R3[k])
-            more = 0.5 * apart * (apart / both) + X * (v * (2.0 - v))  # V̂⁻² - 1, small where two sides are close
-            root = math.sqrt(1.0 + more)
-            wr[k] = more / (root * (1.0 + root))
-            slope = X / (1.0 + more) * ((1.0 - v) / root)
-            qr[k] *= slope if d >= 0.0 else -slope
-
-
-def _partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+def _forward(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
     no_overlap()
-    for r in range(rows):
-        for i in range(n - first):
-            k = first + i
-            d = u[r, k]
-            v = abs(d)
-            t, t2 = left[3, r], right[3, k]
-            X, apart, both = _parts(gap[r, k], left[2, r], t, right[2, k], t2)
-            at_one, x = 0.5 * apart * (apart / both), X * (v * (2.0 - v))  # V̂⁻² is 1 + at_one at c = 1, and x more
-            root, root1 = math.sqrt(1.0 + at_one + x), math.sqrt(1.0 + at_one)
-            over, over1 = 1.0 / root, 1.0 / root1
-            c = 1.0 - v if d >= 0.0 else v - 1.0
-            steep = X * over * over
-            out[0, r, k] = (at_one + x) / (root * (1.0 + root))
-            out[1, r, k] = steep * over * c
-            out[2, r, k] = -min(steep * over * (1.0 + 3.0 * steep * c * c), LARGEST)
-            fallen = x * over * over1 / (root + root1) * (over * over + over * over1 + over1 * over1)  # V̂(1)³ - V̂³
-            # Along log q, t moves by 2q/t² and X by one less; t/t' + t'/t as t - t' is.
-            for side in range(2):
-                own, sign = (t, 1.0) if side == 0 else (t2, -1.0)
-                grow = 0.5 + 0.5 / (own * own)
-                turn = sign * (1.0 - grow) * (apart * (t + t2)) / (2.0 * both)
-                out[3 + side, r, k] = 0.5 * (grow * (x * over * over) * over - fallen * turn)
-                out[5 + side, r, k] = out[1, r, k] * (grow - 1.5 * (turn + grow * x) * over * over)
-                out[7 + side, r, k] = 0.5 * turn * over1 * over1 * over1
+    for k in range(first, n):
+        d = u[k]
+        v = abs(d)
+        X, apart, both = _parts(gap[k], left[2], left[3], right[2, k], right[3, k])
+        more = 0.5 * apart * (apart / both) + X * (v * (2.0 - v))  # V̂⁻² - 1, small where two sides are close
+        root = math.sqrt(1.0 + more)
+        w[k] = more / (root * (1.0 + root))
+        slope = X / (1.0 + more) * ((1.0 - v) / root)
+        q[k] = (slope if d >= 0.0 else -slope) * theta[k]
+
+
+def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
+    for k in range(first, n):
+        d = u[k]
+        v = abs(d)
+        t, t2 = left[3], right[3, k]
+        X, apart, both = _parts(gap[k], left[2], t, right[2, k], t2)
+        at_one, x = 0.5 * apart * (apart / both), X * (v * (2.0 - v))  # V̂⁻² is 1 + at_one at c = 1, and x more
+        root, root1 = math.sqrt(1.0 + at_one + x), math.sqrt(1.0 + at_one)
+        over, over1 = 1.0 / root, 1.0 / root1
+        c = 1.0 - v if d >= 0.0 else v - 1.0
+        steep = X * over * over
+        out[0, k] = (at_one + x) / (root * (1.0 + root))
+        out[1, k] = steep * over * c
+        out[2, k] = -min(steep * over * (1.0 + 3.0 * steep * c * c), LARGEST)
+        fallen = x * over * over1 / (root + root1) * (over * over + over * over1 + over1 * over1)  # V̂(1)³ - V̂³
+        # Along log q, t moves by 2q/t² and X by one less; t/t' + t'/t as t - t' is.
+        for side in range(2):
+            own, sign = (t, 1.0) if side == 0 else (t2, -1.0)
+            grow = 0.5 + 0.5 / (own * own)
+            turn = sign * (1.0 - grow) * (apart * (t + t2)) / (2.0 * both)
+            out[3 + side, k] = 0.5 * (grow * (x * over * over) * over - fallen * turn)
+            out[5 + side, k] = out[1, k] * (grow - 1.5 * (turn + grow * x) * over * over)
+            out[7 + side, k] = 0.5 * turn * over1 * over1 * over1
 
 
 class GaussianArrays(ArrayForm):

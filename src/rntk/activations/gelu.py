@@ -147,76 +147,67 @@ def _pair(
     return w, N * step, r, A, across, apart
 
 
-def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    wide_vectors()
-    no_overlap()
-    R2, R3, R4 = right[2, first:n], right[3, first:n], right[4, first:n]
-    R5, R6, R7, R8 = right[5, first:n], right[6, first:n], right[7, first:n], right[8, first:n]
-    R9 = right[9, first:n]
-    for r in range(rows):
-        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
-        L2, L3, L4, L5, L6, L7, L8 = left[2, r], left[3, r], left[4, r], left[5, r], left[6, r], left[7, r], left[8, r]
-        L9 = left[9, r]
-        for k in range(n - first):
-            value, slope, _, _, _, _ = _pair(
-                wr[k], gr[k], L2, L3, L4, L5, L6, L7, L8, L9,
-                R2[k], R3[k], R4[k], R5[k], R6[k], R7[k], R8[k], R9[k],
-            )  # fmt: skip
-            wr[k] = value
-            qr[k] *= slope
-
-
-def _partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+def _forward(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
     no_overlap()
-    for i in range(rows):
-        for j in range(n - first):
-            k = first + j
-            w, slope, r, A, across, apart = _pair(
-                u[i, k], gap[i, k], left[2, i], left[3, i], left[4, i], left[5, i], left[6, i], left[7, i],
-                left[8, i], left[9, i], right[2, k], right[3, k], right[4, k], right[5, k], right[6, k], right[7, k],
-                right[8, k], right[9, k],
-            )  # fmt: skip
-            b, b2, share, share2 = 2 * left[3, i], 2 * right[3, k], left[2, i] * left[2, i], right[2, k] * right[2, k]
-            both, N = left[7, i] * right[7, k] / (4 * math.pi), left[2, i] * right[2, k]
-            deficit, square, rise, rise2 = A * A, r * r, left[8, i], right[8, k]
-            ratio, ratio2 = b / deficit, b2 / deficit
-            difference = _apart(left[2, i], left[3, i], right[2, k], right[3, k])
-            short = 0.5 * difference * difference + 0.5 * (b + b2)
-            rim = short * (1.0 + N)  # 1 - N²
-            B = math.sqrt(rim)
-            near = u[i, k] >= 0.0
-            out[0, i, k] = w
-            out[1, i, k] = slope
-            curve = 1.0 + (ratio + ratio2) + b * ratio2 + 3.0 * square * ratio * ratio2
-            out[2, i, k] = -2.0 * both * N * N * (curve / A)
-            # How V and V' depart from those of a homogeneous φ along log q, and along log q' (30d).
-            bend = (b - share) + (ratio + 2.0 * ratio2) - 3.0 * (across * ratio2 + share * b2 * ratio2) / deficit
-            bend2 = (b2 - share2) + (ratio2 + 2.0 * ratio) - 3.0 * (across * ratio + share2 * b * ratio) / deficit
-            turn = both * N * r / A
-            out[5, i, k] = turn * b * bend - slope * rise
-            out[6, i, k] = turn * b2 * bend2 - slope * rise2
-            # Of V̂ at c = 1, and of the rest, which is small with 1 - c² (30e).
-            at_one, at_one2 = 2.0 * b + b * b2 / rim, 2.0 * b2 + b * b2 / rim
-            value1 = 1.0 - apart
-            moves = 1.0 if gap[i, k] != 0.0 else 0.0
-            out[7, i, k] = moves * (value1 * rise - both * b * N * N * at_one / B)
-            out[8, i, k] = moves * (value1 * rise2 - both * b2 * N * N * at_one2 / B)
-            if near:
-                common = (rim - b * b2 * (1.0 - rim) / rim) / B * (1.0 + B / (A + B) * (B / A)) / A
-                common -= (rim + b * b2) / deficit
-                common -= rim / (B * (A + B))
-                steps = 1.0 + common - 2.0 * b - 2.0 * b * (1.0 - rim) / (B * (A + B))
-                steps2 = 1.0 + common - 2.0 * b2 - 2.0 * b2 * (1.0 - rim) / (B * (A + B))
-                out[3, i, k] = -(w - apart) * rise - both * b * across / A * steps
-                out[4, i, k] = -(w - apart) * rise2 - both * b2 * across / A * steps2
-            else:
-                by = (share2 * across + share * share2 * b2 + square * b) / deficit + square * (b - share)
-                by2 = (share * across + share * share2 * b + square * b2) / deficit + square * (b2 - share2)
-                out[3, i, k] = (1.0 - w) * rise - both / A * b * by - out[7, i, k]
-                out[4, i, k] = (1.0 - w) * rise2 - both / A * b2 * by2 - out[8, i, k]
+    for k in range(first, n):
+        value, slope, _, _, _, _ = _pair(
+            u[k], gap[k], left[2], left[3], left[4], left[5], left[6], left[7], left[8], left[9],
+            right[2, k], right[3, k], right[4, k], right[5, k], right[6, k], right[7, k], right[8, k], right[9, k],
+        )  # fmt: skip
+        w[k] = value
+        q[k] = slope * theta[k]
+
+
+def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
+    for k in range(first, n):
+        w, slope, r, A, across, apart = _pair(
+            u[k], gap[k], left[2], left[3], left[4], left[5], left[6], left[7],
+            left[8], left[9], right[2, k], right[3, k], right[4, k], right[5, k], right[6, k], right[7, k],
+            right[8, k], right[9, k],
+        )  # fmt: skip
+        b, b2, share, share2 = 2 * left[3], 2 * right[3, k], left[2] * left[2], right[2, k] * right[2, k]
+        both, N = left[7] * right[7, k] / (4 * math.pi), left[2] * right[2, k]
+        deficit, square, rise, rise2 = A * A, r * r, left[8], right[8, k]
+        ratio, ratio2 = b / deficit, b2 / deficit
+        difference = _apart(left[2], left[3], right[2, k], right[3, k])
+        short = 0.5 * difference * difference + 0.5 * (b + b2)
+        rim = short * (1.0 + N)  # 1 - N²
+        B = math.sqrt(rim)
+        near = u[k] >= 0.0
+        out[0, k] = w
+        out[1, k] = slope
+        curve = 1.0 + (ratio + ratio2) + b * ratio2 + 3.0 * square * ratio * ratio2
+        out[2, k] = -2.0 * both * N * N * (curve / A)
+        # How V and V' depart from those of a homogeneous φ along log q, and along log q' (30d).
+        bend = (b - share) + (ratio + 2.0 * ratio2) - 3.0 * (across * ratio2 + share * b2 * ratio2) / deficit
+        bend2 = (b2 - share2) + (ratio2 + 2.0 * ratio) - 3.0 * (across * ratio + share2 * b * ratio) / deficit
+        turn = both * N * r / A
+        out[5, k] = turn * b * bend - slope * rise
+        out[6, k] = turn * b2 * bend2 - slope * rise2
+        # Of V̂ at c = 1, and of the rest, which is small with 1 - c² (30e).
+        at_one, at_one2 = 2.0 * b + b * b2 / rim, 2.0 * b2 + b * b2 / rim
+        value1 = 1.0 - apart
+        moves = 1.0 if gap[k] != 0.0 else 0.0
+        out[7, k] = moves * (value1 * rise - both * b * N * N * at_one / B)
+        out[8, k] = moves * (value1 * rise2 - both * b2 * N * N * at_one2 / B)
+        if near:
+            common = (rim - b * b2 * (1.0 - rim) / rim) / B * (1.0 + B / (A + B) * (B / A)) / A
+            common -= (rim + b * b2) / deficit
+            common -= rim / (B * (A + B))
+            steps = 1.0 + common - 2.0 * b - 2.0 * b * (1.0 - rim) / (B * (A + B))
+            steps2 = 1.0 + common - 2.0 * b2 - 2.0 * b2 * (1.0 - rim) / (B * (A + B))
+            out[3, k] = -(w - apart) * rise - both * b * across / A * steps
+            out[4, k] = -(w - apart) * rise2 - both * b2 * across / A * steps2
+        else:
+            by = (share2 * across + share * share2 * b2 + square * b) / deficit + square * (b - share)
+            by2 = (share * across + share * share2 * b + square * b2) / deficit + square * (b2 - share2)
+            out[3, k] = (1.0 - w) * rise - both / A * b * by - out[7, k]
+            out[4, k] = (1.0 - w) * rise2 - both / A * b2 * by2 - out[8, k]
 
 
 class GeluArrays(ArrayForm):

@@ -423,154 +423,150 @@ def _arrange(d: float, odd: bool, stepped: bool) -> Any:
     return c, c, v if d >= 0.0 else 2.0 - v
 
 
-def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    wide_vectors()
-    odd, stepped, careful = parameters[0] == 1.0, parameters[1] == 2.0, parameters[2] == 1.0
-    marks, count = left.shape[0], n - first
-    # P(x) = P(1) - (1 - x) Q(x): with Q by Horner's rule from the tails of the series, nothing cancels at x = 1.
-    x, tail, Q = np.empty(count), np.empty(count), np.empty(count)
-    dQ, apart = np.empty(count), np.empty(count)
-    K = right[2, first:n]
-    for r in range(rows):
-        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
-        for k in range(count):
-            x[k] = _arrange(wr[k], odd, stepped)[1]
-            tail[k] = Q[k] = dQ[k] = apart[k] = 0.0
-        # Several orders at a time, because memory is slower than arithmetic; the lowest is not part of Q.
-        j, block = marks - 1, 2 if careful else 4
-        while (j - OWN_MARKS) % block != 0:
-            a, A = left[j, r], right[j, first:n]
-            for k in range(count):
-                gap_a = a - A[k]
-                apart[k] += gap_a * gap_a
-                tail[k] += a * A[k]
-                dQ[k] = dQ[k] * x[k] + Q[k]
-                Q[k] = Q[k] * x[k] + tail[k]
-            j -= 1
-        while careful and j > OWN_MARKS:
-            a, A, b, B = left[j, r], right[j, first:n], left[j - 1, r], right[j - 1, first:n]
-            for k in range(count):
-                gap_a, gap_b = a - A[k], b - B[k]
-                apart[k] += gap_a * gap_a + gap_b * gap_b
-                above = tail[k] + a * A[k]
-                middle = Q[k] * x[k] + above
-                dQ[k] = (dQ[k] * x[k] + Q[k]) * x[k] + middle
-                tail[k] = above + b * B[k]
-                Q[k] = middle * x[k] + tail[k]
-            j -= 2
-        while j > OWN_MARKS:
-            a, A, b, B = left[j, r], right[j, first:n], left[j - 1, r], right[j - 1, first:n]
-            e, E, f, F = left[j - 2, r], right[j - 2, first:n], left[j - 3, r], right[j - 3, first:n]
-            for k in range(count):
-                t, s, p, d = x[k], tail[k], Q[k], dQ[k]
-                d = d * t + p
-                s += a * A[k]
-                p = p * t + s
-                d = d * t + p
-                s += b * B[k]
-                p = p * t + s
-                d = d * t + p
-                s += e * E[k]
-                p = p * t + s
-                dQ[k] = d * t + p
-                s += f * F[k]
-                Q[k] = p * t + s
-                tail[k] = s
-            j -= 4
-        a, A, spread = left[OWN_MARKS, r], right[OWN_MARKS, first:n], left[2, r]
-        for k in range(count):
-            gap_a = a - A[k]
-            # 1 - P(1): half a squared distance; where that is rounding, its second derivative knows better.
-            g = gr[k]
-            own = 0.5 * (apart[k] + gap_a * gap_a) if careful else max(1.0 - (tail[k] + a * A[k]), 0.0)
-            own = 0.5 * (spread + K[k]) * (g * g) if abs(g) < CLOSE else own
-            c, _, m = _arrange(wr[k], odd, stepped)
-            slope = Q[k] - m * dQ[k]
-            value = own + m * Q[k]
-            if stepped:
-                # V̂ = c^f P(c²): its derivative is f P + 2 c^(f+1) P'.
-                series = 1.0 - value
-                slope = series + 2.0 * x[k] * slope if odd else 2.0 * c * slope
-                if odd:
-                    value = value + abs(wr[k]) * series
-                    value = value if wr[k] >= 0.0 else min(-value, FARTHEST)
-            wr[k] = value
-            qr[k] *= slope
-
-
-def _partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+def _forward(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
+    odd, stepped, careful = parameters[0] == 1.0, parameters[1] == 2.0, parameters[2] == 1.0
+    marks = left.shape[0]
+    # P(x) = P(1) - (1 - x) Q(x): with Q by Horner's rule from the tails of the series, nothing cancels at x = 1.
+    x, tail, Q = np.empty(n), np.empty(n), np.empty(n)
+    dQ, apart = np.empty(n), np.empty(n)
+    K = right[2]
+    for k in range(first, n):
+        x[k] = _arrange(u[k], odd, stepped)[1]
+        tail[k] = Q[k] = dQ[k] = apart[k] = 0.0
+    # Several orders at a time, because memory is slower than arithmetic; the lowest is not part of Q.
+    j, block = marks - 1, 2 if careful else 4
+    while (j - OWN_MARKS) % block != 0:
+        a, A = left[j], right[j]
+        for k in range(first, n):
+            gap_a = a - A[k]
+            apart[k] += gap_a * gap_a
+            tail[k] += a * A[k]
+            dQ[k] = dQ[k] * x[k] + Q[k]
+            Q[k] = Q[k] * x[k] + tail[k]
+        j -= 1
+    while careful and j > OWN_MARKS:
+        a, A, b, B = left[j], right[j], left[j - 1], right[j - 1]
+        for k in range(first, n):
+            gap_a, gap_b = a - A[k], b - B[k]
+            apart[k] += gap_a * gap_a + gap_b * gap_b
+            above = tail[k] + a * A[k]
+            middle = Q[k] * x[k] + above
+            dQ[k] = (dQ[k] * x[k] + Q[k]) * x[k] + middle
+            tail[k] = above + b * B[k]
+            Q[k] = middle * x[k] + tail[k]
+        j -= 2
+    while j > OWN_MARKS:
+        a, A, b, B = left[j], right[j], left[j - 1], right[j - 1]
+        e, E, f, F = left[j - 2], right[j - 2], left[j - 3], right[j - 3]
+        for k in range(first, n):
+            t, s, p, d = x[k], tail[k], Q[k], dQ[k]
+            d = d * t + p
+            s += a * A[k]
+            p = p * t + s
+            d = d * t + p
+            s += b * B[k]
+            p = p * t + s
+            d = d * t + p
+            s += e * E[k]
+            p = p * t + s
+            dQ[k] = d * t + p
+            s += f * F[k]
+            Q[k] = p * t + s
+            tail[k] = s
+        j -= 4
+    a, A, spread = left[OWN_MARKS], right[OWN_MARKS], left[2]
+    for k in range(first, n):
+        gap_a = a - A[k]
+        # 1 - P(1): half a squared distance; where that is rounding, its second derivative knows better.
+        g = gap[k]
+        own = 0.5 * (apart[k] + gap_a * gap_a) if careful else max(1.0 - (tail[k] + a * A[k]), 0.0)
+        own = 0.5 * (spread + K[k]) * (g * g) if abs(g) < CLOSE else own
+        c, _, m = _arrange(u[k], odd, stepped)
+        slope = Q[k] - m * dQ[k]
+        value = own + m * Q[k]
+        if stepped:
+            # V̂ = c^f P(c²): its derivative is f P + 2 c^(f+1) P'.
+            series = 1.0 - value
+            slope = series + 2.0 * x[k] * slope if odd else 2.0 * c * slope
+            if odd:
+                value = value + abs(u[k]) * series
+                value = value if u[k] >= 0.0 else min(-value, FARTHEST)
+        w[k] = value
+        q[k] = slope * theta[k]
+
+
+def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
+    wide_vectors()
     odd, stepped = parameters[0] == 1.0, parameters[1] == 2.0
-    orders, count = (left.shape[0] - OWN_MARKS) // 2, n - first
+    orders = (left.shape[0] - OWN_MARKS) // 2
     # As in `_forward`, with one more derivative; `a` and `b` are the series of either side's rates.
-    x, apart = np.empty(count), np.empty(count)
-    tail, Q, dQ, ddQ = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-    tail_a, Qa, dQa, one_a = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-    tail_b, Qb, dQb, one_b = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-    for r in range(rows):
-        for k in range(count):
-            x[k] = _arrange(u[r, first + k], odd, stepped)[1]
-            tail[k] = Q[k] = dQ[k] = ddQ[k] = apart[k] = 0.0
-            tail_a[k] = Qa[k] = dQa[k] = one_a[k] = tail_b[k] = Qb[k] = dQb[k] = one_b[k] = 0.0
-        for j in range(orders - 1, -1, -1):
-            at = OWN_MARKS + j
-            a, da = left[at, r], left[orders + at, r]
-            A, dA = right[at, first:n], right[orders + at, first:n]
-            for k in range(count):
-                # By rates of a unit vector, which are orthogonal to it: differences, that vanish for equal sides.
-                one_a[k] += da * (A[k] - a)
-                one_b[k] += dA[k] * (a - A[k])
-                apart[k] += (a - A[k]) * (a - A[k])
-            if j == 0:
-                break
-            for k in range(count):
-                ddQ[k] = ddQ[k] * x[k] + dQ[k]
-                dQ[k] = dQ[k] * x[k] + Q[k]
-                tail[k] += a * A[k]
-                Q[k] = Q[k] * x[k] + tail[k]
-            for k in range(count):
-                dQa[k] = dQa[k] * x[k] + Qa[k]
-                tail_a[k] += da * A[k]
-                Qa[k] = Qa[k] * x[k] + tail_a[k]
-            for k in range(count):
-                dQb[k] = dQb[k] * x[k] + Qb[k]
-                tail_b[k] += a * dA[k]
-                Qb[k] = Qb[k] * x[k] + tail_b[k]
-        for k in range(count):
-            at = first + k
-            d, g = u[r, at], gap[r, at]
-            c, _, m = _arrange(d, odd, stepped)
-            own = 0.5 * (left[2, r] + right[2, at]) * (g * g) if abs(g) < CLOSE else 0.5 * apart[k]
-            value = own + m * Q[k]
-            first_slope, second = Q[k] - m * dQ[k], 2.0 * (dQ[k] - m * ddQ[k])
-            series_a, series_b = one_a[k] - m * Qa[k], one_b[k] - m * Qb[k]
-            slope_a, slope_b = Qa[k] - m * dQa[k], Qb[k] - m * dQb[k]
-            rest_a, rest_b, sign = m * Qa[k], m * Qb[k], 1.0
-            if stepped:
-                series = 1.0 - value
-                lead = c if odd else 1.0
-                by = 2.0 * (x[k] if odd else c)
-                second = lead * ((6.0 if odd else 2.0) * first_slope + 4.0 * x[k] * second)
-                first_slope = (series if odd else 0.0) + by * first_slope
-                slope_a = (series_a if odd else 0.0) + by * slope_a
-                slope_b = (series_b if odd else 0.0) + by * slope_b
-                if odd:
-                    sign = 1.0 if d >= 0.0 else -1.0
-                    value = sign * (value + abs(d) * series)
-                    value = value if d >= 0.0 else min(value, FARTHEST)
-                    rest_a = rest_a * abs(c) + abs(d) * one_a[k]
-                    rest_b = rest_b * abs(c) + abs(d) * one_b[k]
-            out[0, r, at] = value
-            out[1, r, at] = first_slope
-            out[2, r, at] = -second
-            out[3, r, at] = sign * rest_a
-            out[4, r, at] = sign * rest_b
-            out[5, r, at] = slope_a
-            out[6, r, at] = slope_b
-            out[7, r, at] = -sign * one_a[k]
-            out[8, r, at] = -sign * one_b[k]
+    x, apart = np.empty(n), np.empty(n)
+    tail, Q, dQ, ddQ = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    tail_a, Qa, dQa, one_a = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    tail_b, Qb, dQb, one_b = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for k in range(first, n):
+        x[k] = _arrange(u[k], odd, stepped)[1]
+        tail[k] = Q[k] = dQ[k] = ddQ[k] = apart[k] = 0.0
+        tail_a[k] = Qa[k] = dQa[k] = one_a[k] = tail_b[k] = Qb[k] = dQb[k] = one_b[k] = 0.0
+    for j in range(orders - 1, -1, -1):
+        at = OWN_MARKS + j
+        a, da = left[at], left[orders + at]
+        A, dA = right[at], right[orders + at]
+        for k in range(first, n):
+            # By rates of a unit vector, which are orthogonal to it: differences, that vanish for equal sides.
+            one_a[k] += da * (A[k] - a)
+            one_b[k] += dA[k] * (a - A[k])
+            apart[k] += (a - A[k]) * (a - A[k])
+        if j == 0:
+            break
+        for k in range(first, n):
+            ddQ[k] = ddQ[k] * x[k] + dQ[k]
+            dQ[k] = dQ[k] * x[k] + Q[k]
+            tail[k] += a * A[k]
+            Q[k] = Q[k] * x[k] + tail[k]
+        for k in range(first, n):
+            dQa[k] = dQa[k] * x[k] + Qa[k]
+            tail_a[k] += da * A[k]
+            Qa[k] = Qa[k] * x[k] + tail_a[k]
+        for k in range(first, n):
+            dQb[k] = dQb[k] * x[k] + Qb[k]
+            tail_b[k] += a * dA[k]
+            Qb[k] = Qb[k] * x[k] + tail_b[k]
+    for k in range(first, n):
+        d, g = u[k], gap[k]
+        c, _, m = _arrange(d, odd, stepped)
+        own = 0.5 * (left[2] + right[2, k]) * (g * g) if abs(g) < CLOSE else 0.5 * apart[k]
+        value = own + m * Q[k]
+        first_slope, second = Q[k] - m * dQ[k], 2.0 * (dQ[k] - m * ddQ[k])
+        series_a, series_b = one_a[k] - m * Qa[k], one_b[k] - m * Qb[k]
+        slope_a, slope_b = Qa[k] - m * dQa[k], Qb[k] - m * dQb[k]
+        rest_a, rest_b, sign = m * Qa[k], m * Qb[k], 1.0
+        if stepped:
+            series = 1.0 - value
+            lead = c if odd else 1.0
+            by = 2.0 * (x[k] if odd else c)
+            second = lead * ((6.0 if odd else 2.0) * first_slope + 4.0 * x[k] * second)
+            first_slope = (series if odd else 0.0) + by * first_slope
+            slope_a = (series_a if odd else 0.0) + by * slope_a
+            slope_b = (series_b if odd else 0.0) + by * slope_b
+            if odd:
+                sign = 1.0 if d >= 0.0 else -1.0
+                value = sign * (value + abs(d) * series)
+                value = value if d >= 0.0 else min(value, FARTHEST)
+                rest_a = rest_a * abs(c) + abs(d) * one_a[k]
+                rest_b = rest_b * abs(c) + abs(d) * one_b[k]
+        out[0, k] = value
+        out[1, k] = first_slope
+        out[2, k] = -second
+        out[3, k] = sign * rest_a
+        out[4, k] = sign * rest_b
+        out[5, k] = slope_a
+        out[6, k] = slope_b
+        out[7, k] = -sign * one_a[k]
+        out[8, k] = -sign * one_b[k]
 
 
 def _sigmoid_derivative(z: Array) -> Array:

@@ -15,7 +15,7 @@ from . import balls
 from .arc import polynomial_a, polynomial_b
 from .arrays import ArrayForm
 from .base import Activation, Array, Moments, Step, check_parameter, register, register_family
-from .compiled import inlined, wide_vectors
+from .compiled import inlined, no_overlap, wide_vectors
 
 #: Below this u, w as an array expression is a short series: the closed form would subtract nearly equal terms. At this
 #: u it loses two bits, and the next term of the series is below rounding.
@@ -98,39 +98,36 @@ def _dual(d: Any, beta: Any, one: Any, two: Any) -> Any:
     return w, (one - root if near else rest + root)
 
 
-def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    wide_vectors()
-    real = w.dtype.type
-    one, two = real(1), real(2)
-    beta = parameters[0]
-    for r in range(rows):
-        wr, qr = w[r, first:n], q[r, first:n]
-        for k in range(n - first):
-            value, slope = _dual(wr[k], beta, one, two)
-            wr[k] = value
-            qr[k] *= slope
-
-
-def _partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+def _forward(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
+    no_overlap()
+    one, two = w.dtype.type(1), w.dtype.type(2)
+    beta = parameters[0]
+    for k in range(first, n):
+        value, slope = _dual(u[k], beta, one, two)
+        w[k] = value
+        q[k] = slope * theta[k]
+
+
+def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
     real = u.dtype.type
     zero, one, two = real(0), real(1), real(2)
     beta = parameters[0]
     rest = one - beta
     over_pi = beta / real(math.pi)
-    for r in range(rows):
-        ur, value, slope, curve = u[r, first:n], out[0, r, first:n], out[1, r, first:n], out[2, r, first:n]
-        for k in range(n - first):
-            near = ur[k] >= 0
-            v = min(abs(ur[k]), one)
-            s = beta * math.sqrt(v)
-            side = s * polynomial_b(v)
-            value[k] = (v if near else (two - beta) - rest * v) - s * v * polynomial_a(v)
-            slope[k] = one - side if near else rest + side
-            # At v = 0 the derivative of V̂' by u is a cusp, and u doesn't move to first order.
-            curve[k] = -over_pi / math.sqrt(v * (two - v)) if v > zero else zero
+    for k in range(first, n):
+        near = u[k] >= 0
+        v = min(abs(u[k]), one)
+        s = beta * math.sqrt(v)
+        side = s * polynomial_b(v)
+        out[0, k] = (v if near else (two - beta) - rest * v) - s * v * polynomial_a(v)
+        out[1, k] = one - side if near else rest + side
+        # At v = 0 the derivative of V̂' by u is a cusp, and u doesn't move to first order.
+        out[2, k] = -over_pi / math.sqrt(v * (two - v)) if v > zero else zero
 
 
 class HomogeneousArrays(ArrayForm):

@@ -15,7 +15,7 @@ import numpy as np
 from . import balls
 from .arc import polynomial_a, polynomial_b
 from .base import Activation, Array, Moments, Step, common_marks, register_family
-from .compiled import part_of_loop, wide_vectors
+from .compiled import no_overlap, part_of_loop, wide_vectors
 
 #: Orders beyond it have no use, and variances that soon leave any range.
 LARGEST_ORDER = 20
@@ -106,34 +106,33 @@ def _orders(d: float, p: int) -> Any:
     return 1.0 - last, now, before
 
 
-def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    wide_vectors()
-    p = int(parameters[0])
-    steep = parameters[0] * parameters[0] / (2.0 * parameters[0] - 1.0)
-    for r in range(rows):
-        wr, qr = w[r, first:n], q[r, first:n]
-        for k in range(n - first):
-            value, slope, _ = _orders(wr[k], p)
-            wr[k] = value
-            qr[k] *= steep * slope
-
-
-def _partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+def _forward(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
+    no_overlap()
+    p = int(parameters[0])
+    steep = parameters[0] * parameters[0] / (2.0 * parameters[0] - 1.0)
+    for k in range(first, n):
+        value, slope, _ = _orders(u[k], p)
+        w[k] = value
+        q[k] = (steep * slope) * theta[k]
+
+
+def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
     order = parameters[0]
     p = int(order)
     steep = order * order / (2.0 * order - 1.0)
     bent = steep * (order - 1.0) * (order - 1.0) / (2.0 * order - 3.0)
-    for r in range(rows):
-        for k in range(first, n):
-            value, slope, curve = _orders(u[r, k], p)
-            out[0, r, k] = value
-            out[1, r, k] = steep * slope
-            out[2, r, k] = -bent * curve
-            for row in range(3, 9):  # variances take no part
-                out[row, r, k] = 0.0
+    for k in range(first, n):
+        value, slope, curve = _orders(u[k], p)
+        out[0, k] = value
+        out[1, k] = steep * slope
+        out[2, k] = -bent * curve
+        for row in range(3, 9):  # variances take no part
+            out[row, k] = 0.0
 
 
 @register_family

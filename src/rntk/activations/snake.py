@@ -171,79 +171,74 @@ def _pair(
     return max(w, 0.0), product * (linear + slope) * both, wave * both, slope * both, rest * both
 
 
-def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    wide_vectors()
-    no_overlap()
-    alpha, level, sine, cosine = parameters[0], parameters[1], parameters[2], parameters[3]
-    odd = sine == 0.0
-    R2, R3, R4, R5, R6 = right[2, first:n], right[3, first:n], right[4, first:n], right[5, first:n], right[6, first:n]
-    for r in range(rows):
-        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
-        L2, L3, L4, L5, L6 = left[2, r], left[3, r], left[4, r], left[5, r], left[6, r]
-        for k in range(n - first):
-            d = wr[k]
-            value, slope, _, _, _ = _pair(
-                abs(d), d < 0.0 and not odd, gr[k], alpha, level, sine, cosine,
-                L2, L3, L4, L5, L6, R2[k], R3[k], R4[k], R5[k], R6[k],
-            )  # fmt: skip
-            wr[k] = value if d >= 0.0 or not odd else min(-value, FARTHEST)
-            qr[k] *= slope
-
-
-def _partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+def _forward(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
     no_overlap()
     alpha, level, sine, cosine = parameters[0], parameters[1], parameters[2], parameters[3]
+    odd = sine == 0.0
+    for k in range(first, n):
+        d = u[k]
+        value, slope, _, _, _ = _pair(
+            abs(d), d < 0.0 and not odd, gap[k], alpha, level, sine, cosine,
+            left[2], left[3], left[4], left[5], left[6],
+            right[2, k], right[3, k], right[4, k], right[5, k], right[6, k],
+        )  # fmt: skip
+        w[k] = value if d >= 0.0 or not odd else min(-value, FARTHEST)
+        q[k] = slope * theta[k]
+
+
+def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
+    alpha, level, sine, cosine = parameters[0], parameters[1], parameters[2], parameters[3]
     phase, tilt, odd = cosine * cosine - sine * sine, alpha * cosine, sine == 0.0
-    for r in range(rows):
-        for i in range(n - first):
-            k = first + i
-            d = u[r, k]
-            v = abs(d)
-            far, sign = d < 0.0 and not odd, -1.0 if d < 0.0 and odd else 1.0
-            root, root2 = left[2, r], right[2, k]
-            w, slope, wave, wave_slope, rest = _pair(
-                v, far, gap[r, k], alpha, level, sine, cosine, root, left[3, r], left[4, r], left[5, r], left[6, r],
-                root2, right[3, k], right[4, k], right[5, k], right[6, k],
-            )  # fmt: skip
-            product, both = root * root2, left[5, r] * right[5, k]
-            s = product * (1.0 - v)
-            out[0, r, k] = w if sign > 0.0 else min(-w, FARTHEST)
-            out[1, r, k] = slope
-            out[2, r, k] = -sign * max(min(wave * product * product, LARGEST), -LARGEST)
-            turn = gap[r, k] * product / max(root + root2, TINY) if product > 0.0 else root - root2  # √Q - √Q'
-            linear = alpha * alpha + tilt * (left[3, r] + right[3, k])
-            # V at c = 1 but for its linear part, and what V loses from there, which is small with 1 - c.
-            peak = decay(0.5 * turn * turn)[0]
-            half, lesser = decay(product)
-            tail, fewer = half * half, lesser * (half + 1.0)
-            tail_sum = 2.0 * cosine * cosine + phase * fewer  # 1 + k e^{-2√(QQ')}
-            near_decay, near_less = decay(product * v)
-            far_decay, far_less = decay(product + s)
-            other, less, other_less = (near_decay, -far_less, near_less) if far else (far_decay, -near_less, far_less)
-            away = product + s if far else product * v  # √(QQ') - s
-            lost = both * (away * linear + 0.5 * peak * less * (2.0 * cosine * cosine + phase * other_less))
-            one = left[6, r] * right[6, k] + 0.5 * peak * (sine * sine * lesser * lesser - cosine * cosine * fewer)
-            moves = sign if gap[r, k] != 0.0 else 0.0
-            for side in range(2):
-                Q, over = (left[7, r], root * turn) if side == 0 else (right[7, k], -root2 * turn)  # Q - √(QQ')
-                e, beyond = (left[3, r], left[8, r]) if side == 0 else (right[3, k], right[8, k])
-                mean = right[6, k] if side == 0 else left[6, r]
-                ahead = product * v + over  # Q - |s|
-                minus, plus = (Q + s, ahead) if far else (ahead, Q + s)
-                steps = away * tail_sum - less * (minus + phase * plus * other)
-                bent = tilt * Q * e
-                by = 0.5 * away * (linear - bent) + 0.25 * peak * steps
-                out[3 + side, r, k] = sign * (both * by - (0.5 + beyond) * lost)
-                out[5 + side, r, k] = -beyond * slope - 0.5 * product * (ahead * wave_slope + rest + bent * both)
-                # What a homogeneous function would give cancels, and is left out.
-                by_one = sine * sine * -lesser * (product * half + 0.5 * over * lesser)
-                by_one += cosine * cosine * (product * tail + 0.5 * over * fewer)
-                by_one = 0.5 * (peak * by_one - Q * sine * e * mean)
-                at_one = 0.5 * one + 0.5 * bent * product - by_one + beyond * (linear * product + one)
-                out[7 + side, r, k] = moves * both * at_one
+    for k in range(first, n):
+        d = u[k]
+        v = abs(d)
+        far, sign = d < 0.0 and not odd, -1.0 if d < 0.0 and odd else 1.0
+        root, root2 = left[2], right[2, k]
+        w, slope, wave, wave_slope, rest = _pair(
+            v, far, gap[k], alpha, level, sine, cosine, root, left[3], left[4], left[5], left[6],
+            root2, right[3, k], right[4, k], right[5, k], right[6, k],
+        )  # fmt: skip
+        product, both = root * root2, left[5] * right[5, k]
+        s = product * (1.0 - v)
+        out[0, k] = w if sign > 0.0 else min(-w, FARTHEST)
+        out[1, k] = slope
+        out[2, k] = -sign * max(min(wave * product * product, LARGEST), -LARGEST)
+        turn = gap[k] * product / max(root + root2, TINY) if product > 0.0 else root - root2  # √Q - √Q'
+        linear = alpha * alpha + tilt * (left[3] + right[3, k])
+        # V at c = 1 but for its linear part, and what V loses from there, which is small with 1 - c.
+        peak = decay(0.5 * turn * turn)[0]
+        half, lesser = decay(product)
+        tail, fewer = half * half, lesser * (half + 1.0)
+        tail_sum = 2.0 * cosine * cosine + phase * fewer  # 1 + k e^{-2√(QQ')}
+        near_decay, near_less = decay(product * v)
+        far_decay, far_less = decay(product + s)
+        other, less, other_less = (near_decay, -far_less, near_less) if far else (far_decay, -near_less, far_less)
+        away = product + s if far else product * v  # √(QQ') - s
+        lost = both * (away * linear + 0.5 * peak * less * (2.0 * cosine * cosine + phase * other_less))
+        one = left[6] * right[6, k] + 0.5 * peak * (sine * sine * lesser * lesser - cosine * cosine * fewer)
+        moves = sign if gap[k] != 0.0 else 0.0
+        for side in range(2):
+            Q, over = (left[7], root * turn) if side == 0 else (right[7, k], -root2 * turn)  # Q - √(QQ')
+            e, beyond = (left[3], left[8]) if side == 0 else (right[3, k], right[8, k])
+            mean = right[6, k] if side == 0 else left[6]
+            ahead = product * v + over  # Q - |s|
+            minus, plus = (Q + s, ahead) if far else (ahead, Q + s)
+            steps = away * tail_sum - less * (minus + phase * plus * other)
+            bent = tilt * Q * e
+            by = 0.5 * away * (linear - bent) + 0.25 * peak * steps
+            out[3 + side, k] = sign * (both * by - (0.5 + beyond) * lost)
+            out[5 + side, k] = -beyond * slope - 0.5 * product * (ahead * wave_slope + rest + bent * both)
+            # What a homogeneous function would give cancels, and is left out.
+            by_one = sine * sine * -lesser * (product * half + 0.5 * over * lesser)
+            by_one += cosine * cosine * (product * tail + 0.5 * over * fewer)
+            by_one = 0.5 * (peak * by_one - Q * sine * e * mean)
+            at_one = 0.5 * one + 0.5 * bent * product - by_one + beyond * (linear * product + one)
+            out[7 + side, k] = moves * both * at_one
 
 
 @register_family

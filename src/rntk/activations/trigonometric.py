@@ -127,114 +127,106 @@ def _pair(
 
 
 @part_of_loop
-def _forward_rows(
+def _forward_lanes(
     phase: float, twice_sine: float, twice_cosine: float, odd: bool,
-    left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int,
+    left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int,
 ) -> None:  # fmt: skip
-    R2, R3, R4, R5 = right[2, first:n], right[3, first:n], right[4, first:n], right[5, first:n]
-    for r in range(rows):
-        wr, qr, gr = w[r, first:n], q[r, first:n], gap[r, first:n]
-        L2, L3, L4, L5 = left[2, r], left[3, r], left[4, r], left[5, r]
-        for k in range(n - first):
-            d = wr[k]
-            value, _, cosh, product, _ = _pair(
-                abs(d), d < 0.0 and not odd, gr[k], phase, twice_sine, twice_cosine,
-                L2, L3, L4, L5, R2[k], R3[k], R4[k], R5[k],
-            )  # fmt: skip
-            wr[k] = value if d >= 0.0 or not odd else min(-value, FARTHEST)
-            qr[k] *= cosh * product
+    for k in range(first, n):
+        d = u[k]
+        value, _, cosh, product, _ = _pair(
+            abs(d), d < 0.0 and not odd, gap[k], phase, twice_sine, twice_cosine,
+            left[2], left[3], left[4], left[5], right[2, k], right[3, k], right[4, k], right[5, k],
+        )  # fmt: skip
+        w[k] = value if d >= 0.0 or not odd else min(-value, FARTHEST)
+        q[k] = (cosh * product) * theta[k]
 
 
 @part_of_loop
-def _partials_rows(
+def _partials_lanes(
     phase: float, twice_sine: float, twice_cosine: float, odd: bool,
-    left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int,
+    left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int,
 ) -> None:  # fmt: skip
-    for r in range(rows):
-        for i in range(n - first):
-            k = first + i
-            d = u[r, k]
-            v = abs(d)
-            far = d < 0.0 and not odd
-            w, sinh, cosh, product, rest = _pair(
-                v, far, gap[r, k], phase, twice_sine, twice_cosine, left[2, r], left[3, r], left[4, r], left[5, r],
-                right[2, k], right[3, k], right[4, k], right[5, k],
-            )  # fmt: skip
-            sign = -1.0 if d < 0.0 and odd else 1.0
-            out[0, r, k] = w if sign > 0.0 else min(-w, FARTHEST)
-            out[1, r, k] = cosh * product
-            out[2, r, k] = -sign * max(min(sinh * product * product, LARGEST), -LARGEST)
-            # Along log q, s moves by s/2 and e^{-Q/2}/ψ by -(Q + growth)/2; Q - s and Q' - s without cancellation.
-            s, turn = product * (1.0 - v), gap[r, k] * product / max(left[2, r] + right[2, k], TINY)  # √Q - √Q'
-            turn = turn if product > 0.0 else left[2, r] - right[2, k]
-            beyond, beyond2 = left[2, r] * turn, -right[2, k] * turn  # Q - √(QQ'), Q' - √(QQ')
-            ahead, ahead2 = product * v + beyond, product * v + beyond2
-            out[5, r, k] = product * ((0.5 - left[6, r]) * cosh - 0.5 * (ahead * cosh + rest))
-            out[6, r, k] = product * ((0.5 - right[6, k]) * cosh - 0.5 * (ahead2 * cosh + rest))
-            # V̂ at c = 1, and what it loses from there, which is small with 1 - c.
-            height = 0.5 * decay(0.5 * turn * turn)[0] * left[5, r] * right[5, k]
-            tail, fewer = decay(2.0 * product)
-            tail_sum = 1.0 + phase * tail if phase >= 0.0 else twice_cosine + phase * fewer
-            near_decay, near_less = decay(product * v)
-            far_decay, far_less = decay(product + s)
-            other, less = (near_decay, -far_less) if far else (far_decay, -near_less)
-            other_sum = 1.0 + phase * other if phase >= 0.0 else twice_cosine + phase * (near_less if far else far_less)
-            lost = height * other_sum * less
-            moves = sign if gap[r, k] != 0.0 else 0.0
-            comparable = abs(gap[r, k]) <= COMPARABLE
-            for side in range(2):
-                q = left[7, r] if side == 0 else right[7, k]
-                half_growth = left[6, r] if side == 0 else right[6, k]
-                over, off = (beyond, ahead) if side == 0 else (beyond2, ahead2)
-                away, minus, plus = (product + s, q + s, off) if far else (product * v, off, q + s)  # √(QQ') - s, Q ∓ s
-                steps = away * tail_sum - less * (minus + phase * plus * other)
-                out[3 + side, r, k] = sign * (0.5 * height * steps - half_growth * lost)
-                without = phase * fewer - twice_sine  # k e^{-2√(QQ')} - 1
-                if odd or not comparable:
-                    # Q - √(QQ') - (Q + √(QQ')) e^{-2√(QQ')}: both ways cancel, where the other doesn't.
-                    step = over - phase * (q + product) * tail if comparable else -q * without - product * tail_sum
-                    at_one = 0.5 * step - half_growth * without
-                else:
-                    # Proportional to Q - √(QQ'), by which e^-2Q differs from e^{-2√(QQ')} (30g).
-                    fall, inverse = (left[3, r], left[5, r]) if side == 0 else (right[3, k], right[5, k])
-                    change = decay(2.0 * abs(over))[1]
-                    change = tail * change if over >= 0.0 else -(fall * fall) * change
-                    scale = 0.5 * phase * (inverse * inverse)
-                    at_one = over * (scale * (fall * fall) + 0.5) * -without + scale * product * change
-                out[7 + side, r, k] = moves * height * at_one
+    for k in range(first, n):
+        d = u[k]
+        v = abs(d)
+        far = d < 0.0 and not odd
+        w, sinh, cosh, product, rest = _pair(
+            v, far, gap[k], phase, twice_sine, twice_cosine, left[2], left[3], left[4], left[5],
+            right[2, k], right[3, k], right[4, k], right[5, k],
+        )  # fmt: skip
+        sign = -1.0 if d < 0.0 and odd else 1.0
+        out[0, k] = w if sign > 0.0 else min(-w, FARTHEST)
+        out[1, k] = cosh * product
+        out[2, k] = -sign * max(min(sinh * product * product, LARGEST), -LARGEST)
+        # Along log q, s moves by s/2 and e^{-Q/2}/ψ by -(Q + growth)/2; Q - s and Q' - s without cancellation.
+        s, turn = product * (1.0 - v), gap[k] * product / max(left[2] + right[2, k], TINY)  # √Q - √Q'
+        turn = turn if product > 0.0 else left[2] - right[2, k]
+        beyond, beyond2 = left[2] * turn, -right[2, k] * turn  # Q - √(QQ'), Q' - √(QQ')
+        ahead, ahead2 = product * v + beyond, product * v + beyond2
+        out[5, k] = product * ((0.5 - left[6]) * cosh - 0.5 * (ahead * cosh + rest))
+        out[6, k] = product * ((0.5 - right[6, k]) * cosh - 0.5 * (ahead2 * cosh + rest))
+        # V̂ at c = 1, and what it loses from there, which is small with 1 - c.
+        height = 0.5 * decay(0.5 * turn * turn)[0] * left[5] * right[5, k]
+        tail, fewer = decay(2.0 * product)
+        tail_sum = 1.0 + phase * tail if phase >= 0.0 else twice_cosine + phase * fewer
+        near_decay, near_less = decay(product * v)
+        far_decay, far_less = decay(product + s)
+        other, less = (near_decay, -far_less) if far else (far_decay, -near_less)
+        other_sum = 1.0 + phase * other if phase >= 0.0 else twice_cosine + phase * (near_less if far else far_less)
+        lost = height * other_sum * less
+        moves = sign if gap[k] != 0.0 else 0.0
+        comparable = abs(gap[k]) <= COMPARABLE
+        for side in range(2):
+            q = left[7] if side == 0 else right[7, k]
+            half_growth = left[6] if side == 0 else right[6, k]
+            over, off = (beyond, ahead) if side == 0 else (beyond2, ahead2)
+            away, minus, plus = (product + s, q + s, off) if far else (product * v, off, q + s)  # √(QQ') - s, Q ∓ s
+            steps = away * tail_sum - less * (minus + phase * plus * other)
+            out[3 + side, k] = sign * (0.5 * height * steps - half_growth * lost)
+            without = phase * fewer - twice_sine  # k e^{-2√(QQ')} - 1
+            if odd or not comparable:
+                # Q - √(QQ') - (Q + √(QQ')) e^{-2√(QQ')}: both ways cancel, where the other doesn't.
+                step = over - phase * (q + product) * tail if comparable else -q * without - product * tail_sum
+                at_one = 0.5 * step - half_growth * without
+            else:
+                # Proportional to Q - √(QQ'), by which e^-2Q differs from e^{-2√(QQ')} (30g).
+                fall, inverse = (left[3], left[5]) if side == 0 else (right[3, k], right[5, k])
+                change = decay(2.0 * abs(over))[1]
+                change = tail * change if over >= 0.0 else -(fall * fall) * change
+                scale = 0.5 * phase * (inverse * inverse)
+                at_one = over * (scale * (fall * fall) + 0.5) * -without + scale * product * change
+            out[7 + side, k] = moves * height * at_one
 
 
-def _forward(parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int) -> None:
-    wide_vectors()
-    no_overlap()
-    _forward_rows(parameters[0], parameters[1], parameters[2], False, left, right, gap, w, q, rows, first, n)
-
-
-def _partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
+def _forward(
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
     no_overlap()
-    _partials_rows(parameters[0], parameters[1], parameters[2], False, left, right, gap, u, out, rows, first, n)
+    _forward_lanes(parameters[0], parameters[1], parameters[2], False, left, right, gap, u, theta, w, q, first, n)
+
+
+def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
+    wide_vectors()
+    no_overlap()
+    _partials_lanes(parameters[0], parameters[1], parameters[2], False, left, right, gap, u, out, first, n)
 
 
 # With constants for parameters half of the work falls away.
 
 
 def _odd_forward(
-    parameters: Any, left: Any, right: Any, gap: Any, w: Any, q: Any, rows: int, first: int, n: int
+    parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
     no_overlap()
-    _forward_rows(1.0, 0.0, 2.0, True, left, right, gap, w, q, rows, first, n)
+    _forward_lanes(1.0, 0.0, 2.0, True, left, right, gap, u, theta, w, q, first, n)
 
 
-def _odd_partials(
-    parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, rows: int, first: int, n: int
-) -> None:
+def _odd_partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
     wide_vectors()
     no_overlap()
-    _partials_rows(1.0, 0.0, 2.0, True, left, right, gap, u, out, rows, first, n)
+    _partials_lanes(1.0, 0.0, 2.0, True, left, right, gap, u, out, first, n)
 
 
 class WaveArrays(ArrayForm):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..activations import Lanes
+from ..activations.compiled import FunctionPointer
 from ..errors import HermiteAccuracyWarning, KernelOverflowError
 from ..network import Network
 from ..runtime import run_in_threads
@@ -251,7 +251,7 @@ class _Way:
     factors: Factors
     rows: Rows
     parts: Parts
-    lanes: Lanes
+    partials: FunctionPointer
     parameters: Array
 
 
@@ -326,7 +326,7 @@ def _prepare(network: Network, batch: SequenceBatch, threads: int) -> _Way:
             if plain
             else np.ascontiguousarray(np.moveaxis(close_rows(network.activation, path.q), 0, -1)),
         ),
-        network.activation.lanes(np.dtype(np.float64)),
+        network.activation.partials(np.dtype(np.float64)),
         np.append(network.activation.parameters, 1.0),
     )
 
@@ -410,7 +410,7 @@ def _run(way: _Way, lanes: Index, scale: Array, gradient: Array, empty: Callable
     table = np.ascontiguousarray(lanes[:, at].reshape(LANE_ROWS, blocks, width).swapaxes(0, 1))
     value = np.zeros((blocks, width))
     compiled_reverse_pass()(
-        way.lanes.partials,
+        way.partials,
         way.parameters,
         *way.factors,
         *way.rows,

@@ -134,13 +134,14 @@ def carry_on(ell, growth, growth2, curve, curve2):
 
 @inlined
 def settle(
-    L, R, layout, layer, gap, d_out, w_in, w_below, norm_in, norm_below, norm_out,
-    du_all, dw_in, dw_below, dnorm_in, dnorm_below, dnorm_out, dw_norms, rows, first, n, shift,
+    L, R, r, layout, layer, gap, u_all, w_in, w_below, norms, norms_below, du_all, dw_in, dw_below, dnorms, dnorms_below,
+    dw_norms, offset, first, n,
 ):  # fmt: skip
     """Put u, the gap of variances and their tangents right in lanes that are close; carry λ on.
 
-    d_out : u, signed. du_all : its tangents. norm_… : λ of the step before, the layer below, and this one; NaN where it
-    isn't known better than from the two sides. dw_norms : tangents of w₁, to lowest order in ℓ, or NaN.
+    u_all : u, signed. du_all : its tangents. norms : λ of the step before, then of this one; NaN where it isn't known
+    better than from the two sides. dw_norms : tangents of w₁, to lowest order in ℓ, or NaN. Tangents are (P, slots),
+    those of the state from slot `offset` on.
     """
     upper = layer > 0
     row, channels = layout.unit[layer], layout.channels[layer]
@@ -148,106 +149,79 @@ def settle(
     marks, own = layout.marks[layer], layout.close[layer]
     depth, P = layout.depth, du_all.shape[0]
     inputs = 0 if upper else layout.n_inputs
-    for r in range(rows):
+    for p in range(P):
         for k in range(first, n):
-            norm_out[r, k] = np.nan
-        for p in range(P):
-            for k in range(first, n):
-                dw_norms[p, r, k] = np.nan
-        nearest = 2 * CLOSE
-        for k in range(first, n):
-            nearest = min(nearest, abs(d_out[r, k]))
-        if nearest >= 2 * CLOSE:
+            dw_norms[p, k] = np.nan
+    for k in range(first, n):
+        d, carried = u_all[k], norms[k]
+        norms[k] = np.nan
+        if abs(d) >= 2 * CLOSE:
             continue
-        for k in range(first, n):
-            d = d_out[r, k]
-            if abs(d) >= 2 * CLOSE:
-                continue
-            i = k - shift
-            far = d < 0
-            sign = -1.0 if far else 1.0
-            over, over2 = L[marks + 1, r], R[marks + 1, k]
-            gamma, gamma2 = L[row, r], R[row, k]
-            w = mirrored(w_in[r, i]) if far else plain(w_in[r, i])
-            carried = norm_in[r, i]
-            norm = norm_change(carried, gamma, gamma2, over, over2)
-            eta, eta2, v, below, carried_below = 0.0, 0.0, 0.0, 0.0, np.nan
+        i = offset + np.int64(k)
+        far = d < 0
+        sign = -1.0 if far else 1.0
+        over, over2 = L[marks + 1, r], R[marks + 1, k]
+        gamma, gamma2 = L[row, r], R[row, k]
+        w = mirrored(w_in[k]) if far else plain(w_in[k])
+        norm = norm_change(carried, gamma, gamma2, over, over2)
+        eta, eta2, v, below, carried_below = 0.0, 0.0, 0.0, 0.0, np.nan
+        if upper:
+            eta, eta2 = L[row + 1, r], R[row + 1, k]
+            carried_below = norms_below[k]
+            below = norm_change(carried_below, eta, eta2, over, over2)
+            v = mirrored(w_below[k]) if far else plain(w_below[k])
+        scale = layout.input_scale * over
+        x, y = L[layout.raw : layout.raw + inputs, r], R[layout.raw : layout.raw + inputs, k]
+        b = L[row + channels, r] if bias else 0.0
+        b2 = R[row + channels, k] if bias else 0.0
+        u, change, shrink, turn, turn_below = compare(
+            x, y, scale, gamma, gamma2, norm, w, eta, eta2, below, v, b, b2, sign
+        )  # fmt: skip
+        ell = math.log1p(change)
+        if not u + 0.125 * ell * ell < CLOSE:
+            continue
+        g, g2 = L[own + GROWTH, r], R[own + GROWTH, k]
+        dg, dg2 = L[own + GROWTH + 1, r], R[own + GROWTH + 1, k]
+        u_all[k] = min(-u, layout.farthest) if far else u
+        gap[k] = -2 * math.sinh(0.5 * ell)
+        norms[k] = carry_on(ell, g, g2, dg, dg2)
+        for p in range(P):
+            rate = layout.rates + 4 * (p * depth + layer)
+            tau, tau2 = L[rate, r], R[rate, k]
+            tg, tg2, tf, tb = L[rate + 1, r], R[rate + 1, k], L[rate + 2, r], L[rate + 3, r]
+            dnorm = dnorms[p, i]
+            if np.isnan(carried):
+                dnorm = 2 * (tg2 - tg) + (tau2 - tau)
+            d_change = gamma * gamma * (2 * tg * math.expm1(norm) + math.exp(norm) * dnorm) if gamma > 0 else 0.0
+            tf2, dbelow = R[rate + 2, k], 0.0
             if upper:
-                eta, eta2 = L[row + 1, r], R[row + 1, k]
-                carried_below = norm_below[r, k]
-                below = norm_change(carried_below, eta, eta2, over, over2)
-                v = mirrored(w_below[r, k]) if far else plain(w_below[r, k])
-            scale = layout.input_scale * over
-            x, y = L[layout.raw : layout.raw + inputs, r], R[layout.raw : layout.raw + inputs, k]
-            b = L[row + channels, r] if bias else 0.0
-            b2 = R[row + channels, k] if bias else 0.0
-            u, change, shrink, turn, turn_below = compare(
-                x, y, scale, gamma, gamma2, norm, w, eta, eta2, below, v, b, b2, sign
-            )  # fmt: skip
-            ell = math.log1p(change)
-            if not u + 0.125 * ell * ell < CLOSE:
-                continue
-            g, g2 = L[own + GROWTH, r], R[own + GROWTH, k]
-            dg, dg2 = L[own + GROWTH + 1, r], R[own + GROWTH + 1, k]
-            d_out[r, k] = min(-u, layout.farthest) if far else u
-            gap[r, k] = -2 * math.sinh(0.5 * ell)
-            norm_out[r, k] = carry_on(ell, g, g2, dg, dg2)
-            for p in range(P):
-                rate = layout.rates + 4 * (p * depth + layer)
-                tau, tau2 = L[rate, r], R[rate, k]
-                tg, tg2, tf, tb = L[rate + 1, r], R[rate + 1, k], L[rate + 2, r], L[rate + 3, r]
-                dnorm = dnorm_in[p, r, i]
-                if np.isnan(carried):
-                    dnorm = 2 * (tg2 - tg) + (tau2 - tau)
-                d_change = gamma * gamma * (2 * tg * math.expm1(norm) + math.exp(norm) * dnorm) if gamma > 0 else 0.0
-                tf2, dbelow = R[rate + 2, k], 0.0
-                if upper:
-                    dbelow = dnorm_below[p, r, k]
-                    if np.isnan(carried_below):
-                        dbelow = 2 * (tf2 - tf) + (tau2 - tau)
-                    if eta > 0:
-                        d_change += eta * eta * (2 * tf * math.expm1(below) + math.exp(below) * dbelow)
-                for c in range(inputs):
-                    d_change += 2 * tf * (scale * (y[c] - x[c])) * (scale * (y[c] + x[c]))
-                d_ell = d_change / (1 + change)
-                du = gamma * gamma2 * ((tg + tg2) * w + sign * dw_in[p, r, i])
-                if gamma > 0:
-                    du += gamma * gamma * turn * (tg * turn + (1 + turn) * 0.5 * (dnorm - d_ell))
-                if upper and eta > 0:
-                    du += eta * eta2 * ((tf + tf2) * v + sign * dw_below[p, r, k])
-                    du += eta * eta * turn_below * (tf * turn_below + (1 + turn_below) * 0.5 * (dbelow - d_ell))
-                for c in range(inputs):
-                    distance = apart(x[c], y[c], scale, sign, shrink, turned(gamma, turn, b, shrink), inputs)
-                    du += distance * (tf * distance + 0.5 * (sign * scale * y[c]) * (1 + shrink) * d_ell)
-                if bias:
-                    if far:
-                        du += (b + b2) * (b * tb + b2 * R[rate + 3, k])
-                    else:
-                        du += b * b * shrink * (tb * shrink - 0.5 * (1 + shrink) * d_ell)
-                dnorm_out[p, r, k] = 0.5 * ((g + g2) * d_ell + ell * (dg * tau + dg2 * tau2))
-                du_all[p, r, k] = sign * du
-                if layout.odd == 1 or not far:
-                    s = 0.5 * (L[own + SLOPE, r] + R[own + SLOPE, k])
-                    if ell * ell * (1 + s) < CLOSER:
-                        spread = 0.5 * (L[own + SPREAD, r] + R[own + SPREAD, k])
-                        d_spread = 0.5 * (L[own + SPREAD + 1, r] * tau + R[own + SPREAD + 1, k] * tau2)
-                        dw_norms[p, r, k] = sign * ell * (2 * spread * d_ell + ell * d_spread)
-
-
-@inlined
-def quiet(partials, dw_norms, rows, first, n):
-    """Take out the derivatives of w₁ by the variances where `settle` knows them better."""
-    for r in range(rows):
-        for k in range(first, n):
-            if not np.isnan(dw_norms[0, r, k]):
-                partials[7, r, k] = partials[8, r, k] = 0
-
-
-@inlined
-def complete(dw_all, dw_norms, rows, first, n):
-    """Add what `settle` knows better."""
-    for p in range(dw_all.shape[0]):
-        for r in range(rows):
-            for k in range(first, n):
-                if not np.isnan(dw_norms[p, r, k]):
-                    dw_all[p, r, k] += dw_norms[p, r, k]
+                dbelow = dnorms_below[p, i]
+                if np.isnan(carried_below):
+                    dbelow = 2 * (tf2 - tf) + (tau2 - tau)
+                if eta > 0:
+                    d_change += eta * eta * (2 * tf * math.expm1(below) + math.exp(below) * dbelow)
+            for c in range(inputs):
+                d_change += 2 * tf * (scale * (y[c] - x[c])) * (scale * (y[c] + x[c]))
+            d_ell = d_change / (1 + change)
+            du = gamma * gamma2 * ((tg + tg2) * w + sign * dw_in[p, i])
+            if gamma > 0:
+                du += gamma * gamma * turn * (tg * turn + (1 + turn) * 0.5 * (dnorm - d_ell))
+            if upper and eta > 0:
+                du += eta * eta2 * ((tf + tf2) * v + sign * dw_below[p, i])
+                du += eta * eta * turn_below * (tf * turn_below + (1 + turn_below) * 0.5 * (dbelow - d_ell))
+            for c in range(inputs):
+                distance = apart(x[c], y[c], scale, sign, shrink, turned(gamma, turn, b, shrink), inputs)
+                du += distance * (tf * distance + 0.5 * (sign * scale * y[c]) * (1 + shrink) * d_ell)
+            if bias:
+                if far:
+                    du += (b + b2) * (b * tb + b2 * R[rate + 3, k])
+                else:
+                    du += b * b * shrink * (tb * shrink - 0.5 * (1 + shrink) * d_ell)
+            dnorms[p, i] = 0.5 * ((g + g2) * d_ell + ell * (dg * tau + dg2 * tau2))
+            du_all[p, k] = sign * du
+            if layout.odd == 1 or not far:
+                s = 0.5 * (L[own + SLOPE, r] + R[own + SLOPE, k])
+                if ell * ell * (1 + s) < CLOSER:
+                    spread = 0.5 * (L[own + SPREAD, r] + R[own + SPREAD, k])
+                    d_spread = 0.5 * (L[own + SPREAD + 1, r] * tau + R[own + SPREAD + 1, k] * tau2)
+                    dw_norms[p, k] = sign * ell * (2 * spread * d_ell + ell * d_spread)

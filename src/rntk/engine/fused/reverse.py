@@ -371,12 +371,11 @@ def _trim(parts: Any, layer: int, at_x: Any, at_y: Any, step: Any, row: int, kep
 @inlined
 def _forward_step(
     partials: Any, parameters: Any, network: Any, rows: Any, parts: Any, lanes: Any, runs: Any, all_begun: bool,
-    lag: int, at_x: Any, at_y: Any, step: Any, before: Any, distance: Any, gaps: Any, rest: Any, right_marks: Any,
+    lag: int, at_x: Any, at_y: Any, step: Any, before: Any, gap: Any, rest: Any, right_marks: Any,
 ) -> None:  # fmt: skip
     """All layers at one lag, into `step`; `before` holds the lag before this one in time."""
     n, kept = at_x.size, rows.n_partials
     channels, n_marks = parts.inputs.shape[0], parts.marks.shape[2]
-    gap = gaps[0]
     for layer in range(rows.first.size):
         fw, fu, fb = network.factors[layer, 0], network.factors[layer, 1], network.factors[layer, 2]
         gw, gu, gb = network.factors[layer, 3], network.factors[layer, 4], network.factors[layer, 5]
@@ -423,18 +422,16 @@ def _forward_step(
                 one, two = parts.marks[layer, at_x[k]], parts.marks[layer, at_y[k]]
                 gap[k] = ((one[0] - two[0]) * one[1]) * two[1]
         _compare(network, rows, parts, layer, at_x, at_y, step, before, gap)
-        for k in range(n):
-            distance[0, k] = u[k]
-        out = step[row : row + kept].reshape((kept, 1, n))
+        out = step[row : row + kept]
         if n_marks == 0:
-            partials(parameters, parts.marks[layer, 0:1].T, right_marks, gaps, distance, out, 1, 0, n)
+            partials(parameters, parts.marks[layer, 0], right_marks, gap, u, out, np.uint64(0), np.uint64(n))
         else:
             _gather_marks(parts.marks[layer], at_y, right_marks)
             # The compiled activation takes one step on the left and many on the right: lanes that share x go together.
             first = 0
             while first < n:
-                left_marks = parts.marks[layer, at_x[first] : at_x[first] + 1].T
-                partials(parameters, left_marks, right_marks, gaps, distance, out, 1, first, runs[first])
+                left_marks = parts.marks[layer, at_x[first]]
+                partials(parameters, left_marks, right_marks, gap, u, out, np.uint64(first), np.uint64(runs[first]))
                 first = runs[first]
         _trim(parts, layer, at_x, at_y, step, row, kept, gap)
         if not network.tied:
@@ -656,9 +653,9 @@ def _block(
         count += 1
         first = runs[first]
     few_runs = 16 * count <= n
-    distance, gaps, weight, rest, local = small[0:1], small[1:2], small[2], small[3], small[4:8]
-    middle = 8 + TOGETHER * channels
-    slopes, bars = small[8:middle].reshape((TOGETHER, channels, n)), small[middle:].reshape((3, depth, n))
+    gap, weight, rest, local = small[0], small[1], small[2], small[3:7]
+    middle = 7 + TOGETHER * channels
+    slopes, bars = small[7:middle].reshape((TOGETHER, channels, n)), small[middle:].reshape((3, depth, n))
     at_x, at_y = at[0], at[1]
     top = rows.first[depth - 1]
     # The state of "nothing before" stands where the step before the first would.
@@ -675,7 +672,7 @@ def _block(
         _gather_right(rows, parts, at_y, step)
         _forward_step(
             partials, parameters, network, rows, parts, lanes, runs, lag < shortest, lag, at_x, at_y,
-            step, steps[lag + 1], distance, gaps, rest, right_marks,
+            step, steps[lag + 1], gap, rest, right_marks,
         )  # fmt: skip
         if network.every_step or lag == 0:
             _weigh(parts, lanes, scale, lag, at_x, at_y, weight)
@@ -738,7 +735,7 @@ def reverse_pass(
 
 def small_rows(depth: int, channels: int) -> int:
     """Rows of working memory `reverse_pass` needs besides its steps."""
-    return 8 + TOGETHER * channels + 3 * depth
+    return 7 + TOGETHER * channels + 3 * depth
 
 
 def _fields(kind: Any) -> list[Any]:

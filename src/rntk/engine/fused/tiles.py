@@ -14,11 +14,13 @@ import numpy as np
 from numba import from_dtype, types
 from numpy.typing import NDArray
 
+from ...activations import relu
 from ...activations.compiled import compile_function, inlined
 from ..contract import Plan, Values
 from .memory import LANES, aligned_zeros
 from .side import PANEL_BYTES, FusedWay, Panel, swept_directions, working_precision
-from .sweep import LAST, MEAN, SEQUENCE, compiled_sweep, work_size
+from .relu import compiled_relu, constants
+from .sweep import LAST, MEAN, OUT, PARTIALS, STEPS, compiled_sweep, slots
 
 Index = NDArray[np.int64]
 #: Bytes of everything swept together: what is touched in a step stays in 48 KiB of L1.
@@ -75,15 +77,16 @@ class Tiles:
         self._working = working_precision(plan)
         readout = self.network.readout
         self._by_step = readout.every_step
-        self._geometry = (SEQUENCE if readout.per_step else MEAN) if readout.every_step else LAST
+        self._geometry = (STEPS if readout.per_step else MEAN) if readout.every_step else LAST
         # What the gradient is of, as weights of Q and V, and whether the latter moves with σ_v (theory.md (13)).
         variance, is_ntk = self.network.sigma_v**2, self.network.parameterization == "ntk"
         self._moving = (
             (variance, self.network.readout_factor, is_ntk) if self.network.kind == "ntk" else (0.0, variance, True)
         )
-        self._lanes = self.network.activation.lanes(self._working)
         self._rescale = compiled_rescale(self._working)
-        self._sweep = compiled_sweep(self._working)
+        network, directions = self.network, len(self._swept)
+        self._is_relu = network.activation == relu and network.parameterization == "ntk" and network.tied
+        self._is_relu = self._is_relu and not directions and not readout.per_step
 
     def run(self) -> Values:
         """All tiles, on the threads of the plan."""
@@ -150,34 +153,51 @@ class Tiles:
         kept = int(self.left.batch.lengths[begin]) if readout.per_step else 1
         shape = (len(rows), 1 + len(self._swept), kept, lanes)
         value, tangent = aligned_zeros(shape, self._working), aligned_zeros(shape, self._working)
-        layout = self.left.layout
-        # At least a few rows per call where they are short, even if gradients then spill into the second cache.
-        least = 4 if lanes * self._working.itemsize <= 2 * PANEL_BYTES else 1
-        kind = (layout, self._geometry, self.network.tied)
-        touched = work_size(*kind, 1, lanes) + (2 * lanes * (1 + len(self._swept)) if readout.averages else 0)
-        chunk = max(least, int(CHUNK_BYTES // (touched * self._working.itemsize)))
         view = own.array[:, :, begin - own.begin : end - own.begin]
         if self._by_step:
             view = view[: int(self.left.batch.lengths[begin])]
-        self._sweep(
-            self._lanes.forward,
-            self._lanes.partials,
-            self.left.parameters,
-            *kind,
-            np.ascontiguousarray(view),
-            panel.array,
-            self.left.batch.lengths[begin:end].copy(),
-            panel.lengths,
-            panel.starts if self._by_step else np.empty(0, np.int64),
-            panel.lane_steps,
-            same,
-            first,
-            chunk,
-            aligned_zeros((work_size(*kind, chunk, lanes),), self._working),
-            value,
-            tangent,
-        )
+        starts = panel.starts if self._by_step else np.empty(0, np.int64)
+        lengths = self.left.batch.lengths[begin:end].copy()
+        sweep = self._sweep_relu if self._is_relu else self._sweep_any
+        sweep(panel, np.ascontiguousarray(view), lengths, starts, same, first, value, tangent)
         return self._finish(rows, panel, value, tangent)
+
+    def _state(self, left: NDArray[Any], lanes: int) -> tuple[int, int]:
+        """How many rows at a time, as many as stay in the first cache; and numbers per row and layer of their state."""
+        kept = 2 * (1 + len(self._swept)) * self.network.depth + (2 if self._geometry == MEAN else 0)
+        chunk = int(CHUNK_BYTES // (kept * lanes * self._working.itemsize))
+        # At least a few where they are short, even if gradients then spill into the second cache.
+        least = 4 if lanes * self._working.itemsize <= 2 * PANEL_BYTES else 1
+        return min(max(least, chunk), left.shape[2]), slots(self._geometry, lanes, len(left))
+
+    def _sweep_relu(
+        self, panel: Panel, left: NDArray[Any], lengths: Index, starts: Index, same: Index, first: Index,
+        value: NDArray[Any], tangent: NDArray[Any],
+    ) -> None:  # fmt: skip
+        layout, lanes, dtype = self.left.layout, panel.array.shape[2], self._working
+        chunk, size = self._state(left, lanes)
+        state = aligned_zeros((2, layout.depth, chunk, size), dtype)
+        work = aligned_zeros((2, lanes), dtype)
+        compiled_relu(dtype, self._geometry == MEAN, layout.depth > 1)(
+            constants(dtype), layout.unit, layout.channels, layout.weights, left, panel.array, lengths, panel.lengths,
+            starts, same, first, chunk, *state, *work, value, tangent,
+        )  # fmt: skip
+
+    def _sweep_any(
+        self, panel: Panel, left: NDArray[Any], lengths: Index, starts: Index, same: Index, first: Index,
+        value: NDArray[Any], tangent: NDArray[Any],
+    ) -> None:  # fmt: skip
+        network, layout, lanes, dtype = self.network, self.left.layout, panel.array.shape[2], self._working
+        chunk, size = self._state(left, lanes)
+        directions, careful = layout.n_directions, layout.raw >= 0
+        simple = layout.depth == 1 and network.tied and layout.own[0] < 0
+        state = aligned_zeros((2 + careful, layout.depth, chunk, size), dtype)
+        rates = aligned_zeros((2 + careful, layout.depth, directions, chunk, size), dtype)
+        step = network.activation.partials(dtype) if directions else network.activation.forward(dtype)
+        compiled_sweep(dtype, self._geometry, directions > 0, careful, simple)(
+            step, self.left.parameters, layout, network.tied, left, panel.array, lengths, panel.lengths, starts, panel.lane_steps, same, first, chunk, *state[:2], state[-1], *rates[:2], rates[-1],
+            aligned_zeros((OUT + PARTIALS + 3 * directions, lanes), dtype), np.empty(lanes, bool), value, tangent,
+        )  # fmt: skip
 
     def _finish(self, rows: NDArray[np.int64], panel: Panel, value: NDArray[Any], tangent: NDArray[Any]) -> Block:
         """From unit numbers to kernels: gather lanes, put the scales back, add the readout's own term."""
