@@ -6,7 +6,6 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 

@@ -99,7 +99,7 @@ class PairGradients:
     def __init__(self, plan: Plan, batch: SequenceBatch, *, with_scale: bool = True) -> None:
         assert not plan.network.readout.per_step, "one number per pair"
         self.batch, self.threads, self.with_scale = batch, plan.run.threads(), with_scale
-        self._ways = [_prepare(plan.network, each, self.threads) for each in directions_of(plan.network, batch)]
+        self._ways = [_prepare(plan.network, each) for each in directions_of(plan.network, batch)]
         self._normalizer: Scale | None = None
         if plan.network.normalize:
             self._normalizer = inverse_root(FusedEngine().own_in_all_directions(plan, batch))
@@ -265,14 +265,14 @@ class _Pairs:
     weight: Array
 
 
-def _prepare(network: Network, batch: SequenceBatch, threads: int) -> _Way:
+def _prepare(network: Network, batch: SequenceBatch) -> _Way:
     """Everything about each sequence alone."""
-    path = walk(network, batch, threads)
+    path = walk(network, batch)
     batch, origin, twins = _nudged(network, batch, path.q[0])
     if len(batch) > len(twins):
-        path = walk(network, batch, threads)
+        path = walk(network, batch)
     require_slopes(network, batch, path)
-    units = unit_parts(network, batch, path, threads, with_bias=True)
+    units = unit_parts(network, batch, path, with_bias=True)
     marks = network.activation.marks(
         path.q,
         path.moments,

@@ -35,7 +35,7 @@ class FusedEngine(HostEngine):
         return make_way(plan, batch, needs)
 
     def way_needs(self, plan: Plan, batches: tuple[SequenceBatch, ...]) -> Needs:
-        how = working_precision(plan), [plan.directions[p] for p in swept_directions(plan)], plan.run.threads()
+        how = working_precision(plan), [plan.directions[p] for p in swept_directions(plan)]
         return reduce(Needs.union, (needs_of(plan.network, batch, *how) for batch in batches))
 
     def compare_ways(self, plan: Plan, a: FusedWay, b: FusedWay | None) -> Values:  # type: ignore[override]
@@ -43,11 +43,11 @@ class FusedEngine(HostEngine):
 
     def own_kernels(self, plan: Plan, batch: SequenceBatch) -> tuple[Scale, Scale]:
         """O(N T) for readouts that need no table of all pairs of steps, one table per sequence for `mean`."""
-        network, threads = plan.network, plan.run.threads()
+        network = plan.network
         if network.readout.averages:
             return self._own_means(plan, batch)
-        path = walk(network, batch, threads)
-        theta, exponent = self_tangents(network, batch, path, unit_parts(network, batch, path, threads))
+        path = walk(network, batch)
+        theta, exponent = self_tangents(network, batch, path, unit_parts(network, batch, path))
         at = np.arange(len(batch.values)) if network.readout.per_step else batch.offsets[1:] - 1
         square, slope = path.moments.square[-1, at], path.moments.slope[-1, at]
         variance, power = network.sigma_v**2, 2 * path.exponent[-1, at]

@@ -134,8 +134,8 @@ def carry_on(ell, growth, growth2, curve, curve2):
 
 @inlined
 def settle(
-    L, R, r, layout, layer, gap, u_all, w_in, w_below, norms, norms_below, du_all, dw_in, dw_below, dnorms, dnorms_below,
-    dw_norms, offset, first, n,
+    L, R, r, layout, layer, gap, u_all, w_in, w_below, norms, norms_below,
+    du_all, dw_in, dw_below, dnorms, dnorms_below, dw_norms, offset, first, n,
 ):  # fmt: skip
     """Put u, the gap of variances and their tangents right in lanes that are close; carry λ on.
 

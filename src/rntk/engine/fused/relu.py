@@ -25,6 +25,11 @@ from .memory import LANES
 
 #: Squared distances beyond which inputs are nearly opposite; 4 is exactly so.
 NEARLY = 3.96
+#: A and B, by precision.
+POLYNOMIALS = {
+    "float64": (coefficients.A64, coefficients.B64),
+    "float32": (coefficients.A32, coefficients.B32),
+}
 #: Where the polynomials begin in the array of constants.
 A_FIRST = 6
 
@@ -32,8 +37,7 @@ A_FIRST = 6
 @cache
 def constants(dtype: np.dtype[Any]) -> NDArray[Any]:
     """0, 1, 2, 4, `NEARLY`, `far` of exact opposites, then A and B (25) as polynomials in 2v that are to be multiplied by √(2v)."""
-    A, B = (coefficients.A64, coefficients.B64) if dtype == np.float64 else (coefficients.A32, coefficients.B32)
-    scaled = (value / (2**k * math.sqrt(2)) for each in (A, B) for k, value in enumerate(each))
+    scaled = (value / (2**k * math.sqrt(2)) for each in POLYNOMIALS[dtype.name] for k, value in enumerate(each))
     return np.array([0, 1, 2, 4, NEARLY, -np.finfo(dtype).tiny, *scaled], dtype)
 
 
@@ -149,8 +153,7 @@ def make_relu(mean: bool, deep: bool, orders_a: int, orders_b: int) -> Callable[
 @cache
 def compiled_relu(dtype: np.dtype[Any], mean: bool, deep: bool) -> Any:
     """The sweep for `dtype`; the rest as in `make_relu`."""
-    real, double = from_dtype(dtype), dtype == np.float64
-    orders = [len(each) for each in ((coefficients.A64, coefficients.B64) if double else (coefficients.A32, coefficients.B32))]
+    real, orders = from_dtype(dtype), map(len, POLYNOMIALS[dtype.name])
     integers, vector = types.Array(types.int64, 1, "C"), types.Array(real, 1, "C")
     cube, block = types.Array(real, 3, "C"), types.Array(real, 4, "C")
     signature = types.void(

@@ -125,7 +125,7 @@ def make_way(
     order = np.argsort(-batch.lengths, kind="stable")
     batch = batch.take(order) if (np.diff(order) != 1).any() else batch
     with scratch() as empty:
-        stack = build_stack(network, batch, dtype, directions, needs or Needs(), plan.run.threads(), empty)
+        stack = build_stack(network, batch, dtype, directions, needs or Needs(), empty)
         width = PANEL_BYTES // dtype.itemsize
         by_step = network.readout.every_step
         right = pack_panels(stack, batch, right_width or width, by_step=by_step)

@@ -133,14 +133,13 @@ def build_stack(
     dtype: np.dtype[Any],
     directions: list[Direction],
     needs: Needs = Needs(),  # noqa: B008
-    threads: int = 1,
     empty: Callable[..., NDArray[Any]] = np.empty,
 ) -> Stack:
     """Everything about each sequence alone, in O(N T); `empty` says where it lies."""
-    path = walk(network, batch, threads, empty)
+    path = walk(network, batch, empty)
     if directions:
         require_slopes(network, batch, path)
-    units = unit_parts(network, batch, path, threads, empty)
+    units = unit_parts(network, batch, path, empty)
     depth, steps = path.q.shape
     growth = _tangent_growth(network, batch, path, units)
     own_needs = Needs(0, _is_large(growth, dtype), _is_wild(network, batch, path, growth))
@@ -211,15 +210,13 @@ def build_stack(
     return Stack(table, layout, needs, psi, exponent, tangent_exponent, norm_rates)
 
 
-def needs_of(
-    network: Network, batch: SequenceBatch, dtype: np.dtype[Any], directions: list[Direction], threads: int = 1
-) -> Needs:
+def needs_of(network: Network, batch: SequenceBatch, dtype: np.dtype[Any], directions: list[Direction]) -> Needs:
     """What the rows of these sequences will need, without computing them."""
     activation = network.activation
     if activation.homogeneous and network.parameterization == "ntk":
         return Needs()
-    path = walk(network, batch, threads, roughly=True)
-    growth = _tangent_growth(network, batch, path, unit_parts(network, batch, path, threads))
+    path = walk(network, batch, roughly=True)
+    growth = _tangent_growth(network, batch, path, unit_parts(network, batch, path))
     sample = quantiles(path.q, 33)  # as many as an expansion looks at to choose its order
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HermiteAccuracyWarning)

@@ -161,7 +161,10 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                                 norms[under, r, offset : offset + n], du, dW[layer, :, r], dW[under, :, r],
                                 dnorms[layer, :, r], dnorms[under, :, r], dw_norms, offset, first, end,
                             )  # fmt: skip
-                        left_marks, right_marks = L[marks : marks + layout.n_marks, a], R[marks : marks + layout.n_marks]
+                        left_marks, right_marks = (
+                            L[marks : marks + layout.n_marks, a],
+                            R[marks : marks + layout.n_marks],
+                        )
                         if gradients:
                             step(parameters, left_marks, right_marks, gap, u, out, first, end)
                             for p in range(P):
@@ -171,7 +174,19 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                                     for k in range(first, end):
                                         if not np.isnan(dw_norms[p, k]):
                                             out[7, k] = out[8, k] = 0
-                                follow(out, L[rate, a], R[rate], layout.n_marks, du[p], dtheta[p], theta, dw, dq, first, end)
+                                follow(
+                                    out,
+                                    L[rate, a],
+                                    R[rate],
+                                    layout.n_marks,
+                                    du[p],
+                                    dtheta[p],
+                                    theta,
+                                    dw,
+                                    dq,
+                                    first,
+                                    end,
+                                )
                                 if careful:
                                     for k in range(first, end):
                                         if not np.isnan(dw_norms[p, k]):

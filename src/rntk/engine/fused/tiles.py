@@ -18,8 +18,8 @@ from ...activations import relu
 from ...activations.compiled import compile_function, inlined
 from ..contract import Plan, Values
 from .memory import LANES, aligned_zeros
-from .side import PANEL_BYTES, FusedWay, Panel, swept_directions, working_precision
 from .relu import compiled_relu, constants
+from .side import PANEL_BYTES, FusedWay, Panel, swept_directions, working_precision
 from .sweep import LAST, MEAN, OUT, PARTIALS, STEPS, compiled_sweep, slots
 
 Index = NDArray[np.int64]
@@ -195,7 +195,8 @@ class Tiles:
         rates = aligned_zeros((2 + careful, layout.depth, directions, chunk, size), dtype)
         step = network.activation.partials(dtype) if directions else network.activation.forward(dtype)
         compiled_sweep(dtype, self._geometry, directions > 0, careful, simple)(
-            step, self.left.parameters, layout, network.tied, left, panel.array, lengths, panel.lengths, starts, panel.lane_steps, same, first, chunk, *state[:2], state[-1], *rates[:2], rates[-1],
+            step, self.left.parameters, layout, network.tied, left, panel.array, lengths, panel.lengths, starts,
+            panel.lane_steps, same, first, chunk, *state[:2], state[-1], *rates[:2], rates[-1],
             aligned_zeros((OUT + PARTIALS + 3 * directions, lanes), dtype), np.empty(lanes, bool), value, tangent,
         )  # fmt: skip
 

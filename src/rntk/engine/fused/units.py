@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from ...activations.base import ratio
 from ...activations.compiled import compile_function, inlined
 from ...network import LAYER_SIGMAS, Direction, Network
-from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
-from .walk import Walk, pieces
+from .walk import Walk
 
 Array = NDArray[np.float64]
 
@@ -53,7 +52,6 @@ def unit_parts(
     network: Network,
     batch: SequenceBatch,
     walk: Walk,
-    threads: int = 1,
     empty: Callable[..., Array] = np.empty,
     *,
     with_bias: bool = False,
@@ -68,24 +66,9 @@ def unit_parts(
     # Memory that is never touched costs nothing: `below` and `bias` often aren't.
     recurrent, below, bias = empty(walk.q.shape), np.zeros(walk.q.shape), np.zeros(walk.q.shape)
     inputs = empty(x.shape[::-1])
-    compiled = _compiled_units(x.dtype)
-    sigma_h = np.asarray(network.sigma_h)
-    parts = (recurrent, below, inputs, bias)
-    run_in_threads(
-        lambda offsets: compiled(offsets, x, sigma_h, walk.q, walk.moments.square, walk.exponent, *parts, with_bias),
-        pieces(batch, threads),
-        threads,
-    )
-    # What comes from below, or through a single channel, is what the others leave. Where those are tiny, that is the
-    # same for all sequences: their distance must not be rounding, where V̂' turns within a unit vector's last digits.
-    for layer, sigma in enumerate(network.sigma_u):
-        part = inputs if layer == 0 else below[layer : layer + 1]
-        if len(part) == 1 and sigma > 0:
-            others = np.square(network.sigma_w[layer] * recurrent[layer])
-            if network.sigma_b[layer] > 0:
-                others += np.square(network.sigma_b[layer] * bias[layer])
-            left = np.sqrt(np.maximum(1 - others, 0.0)) / sigma
-            np.copyto(part[0], np.copysign(left, part[0]), where=(others < 0.5) & (part[0] != 0))
+    sigmas = (np.asarray(getattr(network, name)) for name in LAYER_SIGMAS)
+    shared = walk.q, walk.moments.square, walk.exponent
+    _compiled_units(x.dtype)(batch.offsets, x, *sigmas, *shared, recurrent, below, inputs, bias, with_bias)
     return Units(recurrent, below, inputs, bias)
 
 
@@ -147,7 +130,7 @@ _RATES_SIGNATURE = types.void(_offsets, *(_table,) * 4, *(_vector,) * 4, _table)
 def _compiled_units(dtype: np.dtype[Any]) -> Any:
     """`_unit_parts` for inputs of `dtype`."""
     x = types.Array(from_dtype(dtype), 2, "C", readonly=True)
-    signature = types.void(_offsets, x, _vector, _table, _table, _counts, *(_table,) * 4, types.boolean)
+    signature = types.void(_offsets, x, *(_vector,) * 4, _table, _table, _counts, *(_table,) * 4, types.boolean)
     return compile_function(_unit_parts, signature)
 
 
@@ -157,19 +140,22 @@ def _shifted(x: float, exponent: int) -> float:
     return x if exponent == 0 else math.ldexp(x, min(max(exponent, -3000), 3000))
 
 
+@inlined
+def _what_is_left(part: float, sigma: float, others: float) -> float:
+    """A part that comes from below, or through a single channel, from what the others leave of the unit vector.
+
+    Where those are tiny, that is the same for all sequences: their distance must not be rounding, where V̂' turns within
+    a unit vector's last digits.
+    """
+    if sigma == 0 or part == 0 or others >= 0.5:
+        return part
+    return math.copysign(math.sqrt(1 - others) / sigma, part)
+
+
 def _unit_parts(
-    offsets: Any,
-    x: Any,
-    sigma_h: Any,
-    q: Any,
-    square: Any,
-    exponent: Any,
-    recurrent: Any,
-    below: Any,
-    inputs: Any,
-    bias: Any,
-    with_bias: bool,
-) -> None:
+    offsets: Any, x: Any, sigma_w: Any, sigma_u: Any, sigma_b: Any, sigma_h: Any, q: Any, square: Any, exponent: Any,
+    recurrent: Any, below: Any, inputs: Any, bias: Any, with_bias: bool,
+) -> None:  # fmt: skip
     for i in range(offsets.size - 1):
         for layer in range(q.shape[0]):
             before, before_exponent = sigma_h[layer], 0
@@ -178,14 +164,19 @@ def _unit_parts(
                 if q[layer, t] > 0:
                     over = 1 / math.sqrt(q[layer, t])
                     recurrent[layer, t] = _shifted(before * over, before_exponent - e)
+                    others = (sigma_w[layer] * recurrent[layer, t]) ** 2
                     if with_bias:
                         bias[layer, t] = _shifted(over, -e)
+                        others += (sigma_b[layer] * bias[layer, t]) ** 2 if sigma_b[layer] > 0 else 0.0
                     if layer > 0:
                         psi = math.sqrt(square[layer - 1, t])
-                        below[layer, t] = _shifted(psi * over, exponent[layer - 1, t] - e)
+                        part = _shifted(psi * over, exponent[layer - 1, t] - e)
+                        below[layer, t] = _what_is_left(part, sigma_u[layer], others)
                     else:
                         for c in range(x.shape[1]):
                             inputs[c, t] = _shifted(np.float64(x[t, c]), -e) * over
+                        if x.shape[1] == 1:
+                            inputs[0, t] = _what_is_left(inputs[0, t], sigma_u[0], others)
                 else:
                     recurrent[layer, t] = 0
                     if layer == 0:

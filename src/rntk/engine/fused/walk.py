@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ from ...activations import Activation, Moments
 from ...activations.compiled import compile_function, inlined
 from ...errors import KernelOverflowError
 from ...network import LAYER_SIGMAS, Network
-from ...runtime import run_in_threads
 from ...sequences import SequenceBatch
 
 Array = NDArray[np.float64]
@@ -35,8 +33,6 @@ LIFT = 400
 LINEAR = 1e-36
 #: Variances below this have lost digits, and count as none.
 VANISHING = float(np.finfo(np.float64).tiny)
-#: Fewer steps than this are not worth a thread of their own.
-PIECE_STEPS = 20_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,6 @@ class Walk:
 def walk(
     network: Network,
     batch: SequenceBatch,
-    threads: int = 1,
     empty: Callable[..., Array] = np.empty,
     *,
     roughly: bool = False,
@@ -77,13 +72,8 @@ def walk(
     activation = network.activation
     if activation.homogeneous:
         square = empty(shape)
-        compiled = _compiled_walk(x.dtype)
         unit = float(activation.square(np.ones(1))[0])
-        run_in_threads(
-            lambda offsets: compiled(x, offsets, *squares, unit, q, square, exponent),
-            pieces(batch, threads),
-            threads,
-        )
+        _compiled_walk(x.dtype)(x, batch.offsets, *squares, unit, q, square, exponent)
         one = np.broadcast_to(1.0, shape)  # no memory; ψ² is proportional to q
         return Walk(q, exponent, Moments(square, one, one))
     inputs = _squares(x)
@@ -154,13 +144,6 @@ def require_slopes(network: Network, batch: SequenceBatch, path: Walk) -> None:
             f"up to variances of {LARGEST_SLOPE_VARIANCE:g}; scale the inputs down",
             sequence=bad,
         )
-
-
-def pieces(batch: SequenceBatch, threads: int) -> list[NDArray[np.int64]]:
-    """`batch.offsets` cut into one run per thread, of about as many steps each; small batches stay whole."""
-    count = max(1, min(threads, len(batch.values) // PIECE_STEPS))
-    cuts = np.searchsorted(batch.offsets, np.linspace(0, len(batch.values), count + 1))
-    return [batch.offsets[a : b + 1] for a, b in pairwise(cuts) if a < b]
 
 
 @cache
