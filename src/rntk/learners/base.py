@@ -34,7 +34,7 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "fit" in vars(cls):
-            cls.fit = _all_or_nothing(cls.fit)  # type: ignore[attr-defined]
+            cls.fit = _all_or_nothing(cls.fit)
 
     def _read_training(self, X: Any) -> SequenceBatch:
         batch = read_sequences(X)
