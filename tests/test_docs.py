@@ -335,6 +335,25 @@ def test_docstrings_are_numpydoc():
     assert not wrong, "\n".join(wrong)
 
 
+#: "name : type, default=value", as most write it, or "default value"
+DEFAULT = re.compile(r"^((?:\w+, )*\w+) : .*?\bdefault[= ](.+)$", re.MULTILINE)
+
+
+def test_defaults_are_what_docstrings_say():
+    wrong, count = [], 0
+    for module in filter(None, map(importable, WITH_EXAMPLES)):
+        for name, part in vars(module).items():
+            if name.startswith("_") or getattr(part, "__module__", None) != module.__name__ or not callable(part):
+                continue
+            for names, stated in DEFAULT.findall(inspect.getdoc(part) or ""):
+                for each in names.split(", "):
+                    default, count = inspect.signature(part).parameters[each].default, count + 1
+                    if ast.literal_eval(stated) != default:
+                        wrong.append(f"{module.__name__}.{name}: {each} is {default!r}, not {stated}")
+    assert not wrong, "\n".join(wrong)
+    assert count > 60
+
+
 # ---- The site --------------------------------------------------------------------------------------------------------
 
 #: Builds the site as `mkdocs build --strict` does, with a gallery that has something to show.
