@@ -163,6 +163,9 @@ def test_the_reference_has_every_public_part():
     }
     promised = {f"rntk.{part}" for part in rntk._PARTS} | set(rntk._HOME.values())
     assert promised <= documented
+    # A page is named by the room that it is about.
+    rooms = {path.stem for path in (SOURCE / "rntk").iterdir()}
+    assert {page.stem for page in (DOCS / "api").glob("*.md")} - rooms == {"command-line"}
     for name in documented:
         path = SOURCE / name.replace(".", "/")
         assert path.with_suffix(".py").is_file() or (path / "__init__.py").is_file(), name
