@@ -163,6 +163,9 @@ def test_the_reference_has_every_public_part():
     }
     promised = {f"rntk.{part}" for part in rntk._PARTS} | set(rntk._HOME.values())
     assert promised <= documented
+    # A page is named by the room that it is about.
+    rooms = {path.stem for path in (SOURCE / "rntk").iterdir()}
+    assert {page.stem for page in (DOCS / "api").glob("*.md")} - rooms == {"command-line"}
     for name in documented:
         path = SOURCE / name.replace(".", "/")
         assert path.with_suffix(".py").is_file() or (path / "__init__.py").is_file(), name
@@ -333,6 +336,25 @@ def test_docstrings_are_numpydoc():
                 if not line.startswith(" ") and (HEADING.fullmatch(line) is None or line.endswith((".", ";"))):
                     wrong.append(f"{place}: {line}")
     assert not wrong, "\n".join(wrong)
+
+
+#: "name : type, default=value", as most write it, or "default value"
+DEFAULT = re.compile(r"^((?:\w+, )*\w+) : .*?\bdefault[= ](.+)$", re.MULTILINE)
+
+
+def test_defaults_are_what_docstrings_say():
+    wrong, count = [], 0
+    for module in filter(None, map(importable, WITH_EXAMPLES)):
+        for name, part in vars(module).items():
+            if name.startswith("_") or getattr(part, "__module__", None) != module.__name__ or not callable(part):
+                continue
+            for names, stated in DEFAULT.findall(inspect.getdoc(part) or ""):
+                for each in names.split(", "):
+                    default, count = inspect.signature(part).parameters[each].default, count + 1
+                    if ast.literal_eval(stated) != default:
+                        wrong.append(f"{module.__name__}.{name}: {each} is {default!r}, not {stated}")
+    assert not wrong, "\n".join(wrong)
+    assert count > 60
 
 
 # ---- The site --------------------------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 from rntk import errors
+from rntk.activations import balls
 from rntk.errors import (
     KernelOverflowError,
     MissingExtraError,
@@ -67,6 +69,13 @@ def test_a_missing_extra_names_what_is_missing(monkeypatch):
         need_extra("gpu", "json", "no_such_library.arrays")
     assert (caught.value.extra, caught.value.name) == ("gpu", "no_such_library")
     assert 'pip install "rntk[gpu]"' in str(caught.value)
+
+
+def test_balls_are_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "flint", None)
+    balls.flint.cache_clear()
+    with pytest.raises(MissingExtraError, match=r"rntk\[reference\]"):
+        balls.flint()
 
 
 def test_what_a_module_needs_itself_is_named(tmp_path, monkeypatch):

@@ -11,6 +11,8 @@ from __future__ import annotations
 import errno
 import operator
 import os
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -305,6 +307,17 @@ class HermiteAccuracyWarning(UserWarning):
     def __init__(self, message: str, error: float = float("nan")) -> None:
         super().__init__(message)
         self.error = error
+
+
+def warn(warning: Warning) -> None:
+    """Show a warning at the line that called into rntk, from however deep inside."""
+    frame, level, outside = sys._getframe(1), 2, 2
+    while frame is not None:
+        level += 1
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "rntk":
+            outside = level
+        frame = frame.f_back  # type: ignore[assignment]
+    warnings.warn(warning, stacklevel=outside)
 
 
 # -- Gram matrices on disk and on clusters -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from helpers.tolerances import TOLERANCE, entry_error, relative_error
 from rntk import NTK, RNTK, RNTKRidge
 from rntk.engine import choose_engine
 from rntk.engine.array import blocks, read_arrays, to_host
-from rntk.errors import KernelOverflowError, SequenceError
+from rntk.errors import KernelOverflowError, MissingExtraError, SequenceError
 from rntk.sequences import as_batch
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -221,7 +221,7 @@ def test_nothing_is_imported_for_data_on_the_cpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
     monkeypatch.setitem(sys.modules, "sklearn.externals.array_api_compat", None)
     RNTK()(data()["ragged"])
-    with pytest.raises(ImportError, match=r"rntk\[gpu\]"):
+    with pytest.raises(MissingExtraError, match=r"rntk\[gpu\]"):
         RNTK(engine="array")(data()["ragged"])
 
 

@@ -803,7 +803,7 @@ def test_hostile_arguments(options, error, message):
 @pytest.mark.parametrize("wrong", [5, "", "a\0b", "x" * 5000])
 def test_what_is_no_path_is_refused(wrong):
     for use in (lambda: rntk.gram.open(wrong), lambda: rntk.gram.cached(wrong, RNTK(), np.ones((4, 3)))):
-        with pytest.raises((TypeError, ValueError), match="must be a path, not int|no usable path"):
+        with pytest.raises((TypeError, ValueError), match=r"must be a path, not int|no usable path"):
             use()
 
 

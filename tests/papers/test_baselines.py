@@ -473,5 +473,5 @@ def test_without_optax_the_extra_is_named():
     code = "import sys; sys.modules['optax'] = None\nimport rntk.papers.networks"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "ImportError: rntk.papers.networks needs optax" in done.stderr
+    assert "MissingExtraError: optax can't be imported" in done.stderr
     assert 'pip install "rntk[finite]"' in done.stderr

@@ -15,6 +15,8 @@ from functools import cache
 from threading import RLock
 from typing import Any
 
+from ..errors import need_extra
+
 #: Bits to begin with; twice as many, and so on, where they aren't enough.
 BITS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 #: Bits that a result must be sure of to be rounded to a float64.
@@ -28,16 +30,8 @@ _PRECISION = RLock()
 
 @cache
 def flint() -> Any:
-    """The library of balls."""
-    try:
-        import flint as library
-    except ImportError as error:
-        raise ImportError(
-            f'textbook formulas and engine="reference" need python-flint, which can\'t be imported ({error}): '
-            'pip install "rntk[reference]"',
-            name="flint",
-        ) from error
-    return library
+    """The library of balls, for textbook formulas and engine="reference"."""
+    return need_extra("reference", "flint")
 
 
 @contextmanager

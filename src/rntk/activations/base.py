@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from inspect import signature
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ActivationError, HermiteAccuracyWarning
+from ..errors import ActivationError, HermiteAccuracyWarning, warn
 from . import balls
 from .arrays import ArrayForm
 from .compiled import FunctionPointer, compile_pointer
@@ -110,7 +109,7 @@ class Activation(ABC):
             )
         if doubt > SMALL_DOUBT:
             text = f"the kernel of {self.name} is known to {doubt:.1e} of the largest value it may have, and no better"
-            warnings.warn(HermiteAccuracyWarning(text, doubt), stacklevel=2)
+            warn(HermiteAccuracyWarning(text, doubt))
         return [value for value, _ in found]
 
     def dual(self, q1: Any, q2: Any, s: Any) -> tuple[Array, Array]:

@@ -10,7 +10,6 @@ instead of 0, 1, and half the coefficients.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..errors import ActivationError, HermiteAccuracyWarning
+from ..errors import ActivationError, HermiteAccuracyWarning, warn
 from . import balls, expansion
 from .base import Activation, Array, Moments, Step, common_marks, ratio, register
 from .compiled import inlined, wide_vectors
@@ -267,15 +266,13 @@ class HermiteActivation(Activation):
                 "sigma_u, or take an activation with a closed form: relu, leaky_relu, abs, erf, sin or gelu"
             )
         if error > TOLERATED * tolerance:
-            warnings.warn(
-                HermiteAccuracyWarning(
-                    f"the Hermite expansion of {self.name} is accurate to {error:.1e}, not {tolerance:.1e}, at "
-                    f"order {order} and variance up to {q.max():.3g}. Kinks and steep activations converge slowly: "
-                    "use relu, leaky_relu, abs, erf or gelu where they fit, or smaller sigmas",
-                    error,
-                ),
-                stacklevel=2,
+            # In words that are the same for all parts of a Gram matrix, so that Python shows them once.
+            text = (
+                f"the Hermite expansion of {self.name} is accurate to about 1e{np.log10(error):.0f}, not "
+                f"{tolerance:.0e}. Kinks and steep activations converge slowly: use relu, leaky_relu, abs, erf or gelu "
+                "where they fit, or smaller sigmas"
             )
+            warn(HermiteAccuracyWarning(text, error))
         a: Array = self._coefficients(q, order + 2)
         k = self._parity.orders(order)[:, None]
         psi = np.sqrt(moments.square)

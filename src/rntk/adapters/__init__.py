@@ -4,13 +4,3 @@ Their data, in their layout, goes in; their kind of estimator comes out, and pas
 its library (``pip install "rntk[aeon]"``, ``pip install "rntk[sktime]"``) and is imported by name, so that neither is
 loaded for the other.
 """
-
-from __future__ import annotations
-
-
-def not_installed(library: str, error: ImportError) -> ImportError:
-    """The one message for an adapter whose library can't be imported."""
-    return ImportError(
-        f"rntk.adapters.{library} needs {library}, which can't be imported ({error}): pip install rntk[{library}]",
-        name=library,
-    )

@@ -8,19 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from ..errors import need_extra
 from ..learners import RNTKClassifier, RNTKRegressor
 from ..sequences import SequenceBatch
-from . import not_installed
-
-try:
-    from aeon.classification import BaseClassifier
-    from aeon.regression import BaseRegressor
-    from aeon.utils.validation import check_n_jobs
-except ImportError as error:
-    raise not_installed("aeon", error) from error
 
 __all__ = ["RNTKAeonClassifier", "RNTKAeonRegressor"]
 
+BaseClassifier: Any = need_extra("aeon", "aeon.classification").BaseClassifier
+BaseRegressor: Any = need_extra("aeon", "aeon.regression").BaseRegressor
+check_n_jobs = need_extra("aeon", "aeon.utils.validation").check_n_jobs
 Array = NDArray[Any]
 
 

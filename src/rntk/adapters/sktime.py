@@ -7,21 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import need_extra
 from ..kernels import NTK, RNTK
 from ..kernels.pairwise import of
 from ..learners.base import as_kernel
 from ..sequences import as_batch
-from . import not_installed
-
-try:
-    from sktime.dists_kernels.base import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        BasePairwiseTransformerPanel,
-    )
-except ImportError as error:
-    raise not_installed("sktime", error) from error
 
 __all__ = ["RNTKPairwise"]
 
+BasePairwiseTransformerPanel: Any = need_extra("sktime", "sktime.dists_kernels.base").BasePairwiseTransformerPanel
 Array = NDArray[Any]
 
 

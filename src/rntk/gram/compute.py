@@ -6,13 +6,12 @@ import hashlib
 import json
 import os
 import shutil
-import warnings
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ..errors import GramStoreError, check_path, name_tiles
+from ..errors import GramStoreError, check_path, name_tiles, warn
 from ..runtime import parse_bytes, progress_bar
 from .cluster import compute_on_workers, connected, tiles_to_share
 from .identity import is_known
@@ -144,8 +143,7 @@ def compute(
                 work.layout(store.layout.block, budget)
                 store.check_room(len(missing) + len(damaged))
         if damaged:
-            text = f"{name_tiles(damaged)} of {target} changed after being written; computed anew"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            warn(RuntimeWarning(f"{name_tiles(damaged)} of {target} changed after being written; computed anew"))
         found = len(store.layout) - len(missing) - len(damaged)
         if found < len(store.layout):
             _fill(store, work, cluster, {*missing, *damaged}, budget, progress)

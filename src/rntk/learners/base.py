@@ -33,8 +33,19 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "fit" in vars(cls):
-            cls.fit = _all_or_nothing(cls.fit)  # type: ignore[attr-defined]
+        if (fit := vars(cls).get("fit")) is None:
+            return
+
+        @wraps(fit)
+        def all_or_nothing(self: Any, *args: Any, **kwargs: Any) -> Any:
+            before = dict(vars(self))
+            try:
+                return fit(self, *args, **kwargs)
+            except BaseException:  # the learner is what it was
+                self.__dict__ = before
+                raise
+
+        cls.fit = all_or_nothing
 
     def _read_training(self, X: Any) -> SequenceBatch:
         batch = read_sequences(X)
@@ -84,21 +95,6 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """`fit`, after whose failure a learner is what it was before."""
-
-    @wraps(fit)
-    def whole(self: Any, *args: Any, **options: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return fit(self, *args, **options)
-        except BaseException:
-            self.__dict__ = before
-            raise
-
-    return whole
 
 
 class PreparedSequences:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .. import gram
-from ..errors import check_count, say_bytes
+from ..errors import check_count, say_bytes, warn
 from ..runtime import parse_bytes, progress_bar
 from ..sequences import SequenceBatch
 from ..sequences.targets import Array
@@ -174,13 +173,12 @@ class ConjugateGradients:
             watch = Watch(advance, self.tol)
             dual, residual = _iterate(apply, invert, targets / size, self.tol, self.max_iter, watch)
         if not residual <= self.tol:
-            warnings.warn(
+            text = (
                 f"conjugate gradients stopped after {watch.iterations} iterations (max_iter={self.max_iter}) with a "
                 f"relative residual of {residual:.1e}, above tol={self.tol:.1e}. More n_landmarks (now {count}) or a "
-                "larger alpha make it converge faster; a larger max_iter or tol lets it finish",
-                ConvergenceWarning,
-                stacklevel=4,
+                "larger alpha make it converge faster; a larger max_iter or tol lets it finish"
             )
+            warn(ConvergenceWarning(text))
         return Solution(dual * size * largest, watch.iterations, residual)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from ..errors import ActivationError, KernelOverflowError, check_positive
+from ..errors import ActivationError, KernelOverflowError, check_positive, warn
 from ..kernels.pairwise import suited
 from ..sequences.targets import Array, read_values, read_weights
 from .base import KernelLearner, as_kernel, gram
@@ -178,7 +177,7 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
         ]
         best = min(results, key=lambda result: float(result.fun))
         if not best.success and best.status != 2:  # 2: the line search met rounding, that is the optimum
-            warnings.warn(f"the evidence was not maximised: {best.message}", ConvergenceWarning, stacklevel=3)
+            warn(ConvergenceWarning(f"the evidence was not maximised: {best.message}"))
         return self._at(best.x)
 
     def _evidence(self, kernel: Any, noise: float, *, gradient: bool) -> Evidence:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from ...errors import SequenceError
+from ...errors import SequenceError, need_extra
 
 #: Libraries whose arrays offer no namespace of their own, in some versions at least; array-api-compat wraps them.
 WRAPPED = ("torch", "cupy")
@@ -80,14 +79,14 @@ def is_elsewhere(array: Any) -> bool:
     return "cpu" not in next((kind for kind in kinds if isinstance(kind, str)), str(device)).lower()
 
 
-def _compat() -> ModuleType:
+def _compat() -> Any:
     """array-api-compat, or the copy that recent versions of scikit-learn carry."""
     for name in ("array_api_compat", "sklearn.externals.array_api_compat"):
         try:
             return import_module(name)
         except ImportError:
             continue
-    raise ImportError('engine="array" needs the package array-api-compat: pip install "rntk[gpu]"')
+    return need_extra("gpu", "array_api_compat")
 
 
 def library_of(named: list[tuple[str, Any]]) -> Library:

@@ -15,15 +15,12 @@ training) → `training` (epochs, and when to stop) → `classifier` (what users
 decide when to stop, `grid` is the paper's.
 """
 
+# ruff: noqa: E402  optax is asked for before anything that loads it
 from __future__ import annotations
 
-try:
-    import optax as _optax  # type: ignore[import-untyped, unused-ignore]  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        f'rntk.papers.networks needs optax, which can\'t be imported ({error}): pip install "rntk[finite]"',
-        name="optax",
-    ) from error
+from ...errors import need_extra
+
+need_extra("finite", "optax")
 
 from .classifier import GaussianRNNClassifier, GRUClassifier, IdentityRNNClassifier
 from .grid import paper_grid
