@@ -36,7 +36,7 @@ A_FIRST = 6
 
 @cache
 def constants(dtype: np.dtype[Any]) -> NDArray[Any]:
-    """0, 1, 2, 4, `NEARLY`, `far` of exact opposites, then A and B (25) as polynomials in 2v that are to be multiplied by √(2v)."""
+    """0, 1, 2, 4, `NEARLY`, `far` of exact opposites; A and B (25) as polynomials in 2v, to be multiplied by √(2v)."""
     scaled = (value / (2**k * math.sqrt(2)) for each in POLYNOMIALS[dtype.name] for k, value in enumerate(each))
     return np.array([0, 1, 2, 4, NEARLY, -np.finfo(dtype).tiny, *scaled], dtype)
 

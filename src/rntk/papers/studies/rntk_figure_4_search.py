@@ -139,8 +139,8 @@ _index = types.Array(types.int64, 1, "C")
 
 
 def _activation(lanes: int) -> tuple[Any, Array, Array]:
-    """How a block of pairs passes through ReLU, which keeps no marks."""
-    return relu.lanes(_double).forward, relu.parameters, np.empty((0, lanes))
+    """How lanes pass through ReLU, which keeps no marks; and room for u, Θ̂ and what ReLU doesn't read."""
+    return relu.forward(_double), relu.parameters, np.empty((3, lanes))
 
 
 @cache
@@ -164,7 +164,7 @@ def compiled_fold() -> Any:
 
 
 def _recurrent(
-    forward: Any, parameters: Any, none: Any, x: Any, offsets: Any, order: Any, sigma_w: Any, sigma_b: Any,
+    forward: Any, parameters: Any, spare: Any, x: Any, offsets: Any, order: Any, sigma_w: Any, sigma_b: Any,
     sigma_h: Any, gamma: Any, over: Any, psi: Any, w: Any, Q: Any, out: Any,
 ) -> None:  # fmt: skip
     """theory.md, (20) to (23) and (26), for σ_u = 1 and one channel; windows come longest first.
@@ -173,6 +173,7 @@ def _recurrent(
     """
     wide_vectors()
     n, lanes = offsets.size - 1, sigma_w.size
+    distance, theta, none = spare[0], spare[1], spare[2]
     for i in range(n):
         p = psi[i]
         for k in range(lanes):
@@ -194,15 +195,15 @@ def _recurrent(
                     db = sigma_b[k] * (ra[k] - rb[k])
                     g = ga[k] * gb[k]
                     u = g * wj[k] + 0.5 * (dg * dg + dx * dx + db * db)
-                    wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
-                    qj[k] = (1 - u) + g * qj[k]
-            forward(parameters, none, none, none, w, Q, i + 1, 0, lanes)
+                    distance[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
+                    theta[k] = (1 - u) + g * qj[k]
+                forward(parameters, none, spare[:0], none, distance, theta, wj, qj, np.uint64(0), np.uint64(lanes))
         for j in range(i + 1):
             _read_out(psi[i], psi[j], w[j], Q[j], out[order[i], order[j]], out[order[j], order[i]])
 
 
 def _feedforward(
-    forward: Any, parameters: Any, none: Any, distance: Any, square: Any, sigma_w: Any, sigma_b: Any,
+    forward: Any, parameters: Any, spare: Any, distance: Any, square: Any, sigma_w: Any, sigma_b: Any,
     gamma: Any, over: Any, psi: Any, w: Any, Q: Any, out: Any,
 ) -> None:  # fmt: skip
     """The same for vectors: what a layer gets from the one below is what a step gets from the one before.
@@ -211,6 +212,7 @@ def _feedforward(
     """
     wide_vectors()
     depths, n, lanes = gamma.shape
+    near, theta, none = spare[0], spare[1], spare[2]
     for i in range(n):
         for layer in range(depths):
             if layer == 0:
@@ -231,17 +233,17 @@ def _feedforward(
                         dr = ri[k] - rj[k]
                         dx = ri[k] * rj[k] * apart + dr * (ri[k] * size - rj[k] * other)
                         u = 0.5 * (sigma_w[k] * sigma_w[k] * dx + sigma_b[k] * sigma_b[k] * dr * dr)
-                        wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
-                        qj[k] = 1 - u
+                        near[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
+                        theta[k] = 1 - u
                 else:
                     for k in range(lanes):
                         dg = gi[k] - gj[k]
                         db = sigma_b[k] * (ri[k] - rj[k])
                         g = gi[k] * gj[k]
                         u = g * wj[k] + 0.5 * (dg * dg + db * db)
-                        wj[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
-                        qj[k] = (1 - u) + g * qj[k]
-            forward(parameters, none, none, none, w, Q, i + 1, 0, lanes)
+                        near[k] = u if u <= 1.0 else min(u - 2.0, FARTHEST)
+                        theta[k] = (1 - u) + g * qj[k]
+                forward(parameters, none, spare[:0], none, near, theta, wj, qj, np.uint64(0), np.uint64(lanes))
             for j in range(i + 1):
                 _read_out(psi[layer, i], psi[layer, j], w[j], Q[j], out[layer, i, j], out[layer, j, i])
 
