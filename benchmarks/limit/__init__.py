@@ -11,11 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rntk.activations import arc_coefficients as coefficients
-
 SOURCE = Path(__file__).with_name("limit.c")
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC")
-NAMES = {"float64": ("A64", "B64"), "float32": ("A32", "B32")}
 
 
 def build(*flags: str) -> Callable[..., np.ndarray] | None:
@@ -27,16 +24,10 @@ def build(*flags: str) -> Callable[..., np.ndarray] | None:
         return None
     folder = Path(tempfile.mkdtemp(prefix="rntk-limit-"))
     libraries = {}
-    for dtype, names in NAMES.items():
+    for dtype in ("float64", "float32"):
         target = folder / f"{dtype}.so"
-        values = {
-            f"{name[0]}{k}": f"{value!r}{'f' if dtype == 'float32' else ''}"
-            for name in names
-            for k, value in enumerate(getattr(coefficients, name))
-        }
-        define = [f"-D{name}=({value})" for name, value in values.items()]
         single = ["-DSINGLE"] if dtype == "float32" else []
-        command = ["gcc", *FLAGS, *flags, *define, *single, str(SOURCE), "-lm", "-o", str(target)]
+        command = ["gcc", *FLAGS, *flags, *single, str(SOURCE), "-lm", "-o", str(target)]
         subprocess.run(command, check=True)
         libraries[dtype] = ctypes.CDLL(str(target))
 

@@ -7,7 +7,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "coefficients.h"
 
 #ifdef SINGLE
 #define REAL float

@@ -84,12 +84,14 @@ def test_arc_polynomials(dtype, bound):
     u = np.concatenate([[0.0, 1.0, 2.0], 10.0 ** rng.uniform(-20, 0, 200), rng.uniform(0, 2, 200)]).astype(dtype)
     u = u[u.argsort()]
     # Beyond one, distances are handed over as minus what is left to two.
-    w, q = np.where(u <= 1, u, np.minimum(u - 2, FARTHEST32))[None].astype(dtype), np.ones((1, u.size), dtype)
-    nothing = np.empty((0, 1), dtype), np.empty((0, u.size), dtype), np.empty((0, u.size), dtype)
-    relu.lanes(np.dtype(dtype)).forward(relu.parameters.astype(dtype), *nothing, w, q, 1, 0, u.size)
+    distance, one = np.where(u <= 1, u, np.minimum(u - 2, FARTHEST32)).astype(dtype), np.ones_like(u)
+    w, q, nothing = np.empty_like(u), np.empty_like(u), np.empty((0, u.size), dtype)
+    relu.forward(np.dtype(dtype))(
+        relu.parameters.astype(dtype), nothing[:, 0], nothing, one, distance, one, w, q, 0, u.size
+    )
     worst = 0.0
     with mpmath.workdps(WORKING_DIGITS):
-        for at, got_w, got_slope in zip(u, w[0], q[0], strict=True):
+        for at, got_w, got_slope in zip(u, w, q, strict=True):
             c = 1 - mpf(float(at))
             slope = 1 - mpmath.acos(c) / mpmath.pi
             exact_w = 1 - (mpmath.sqrt(1 - c * c) / mpmath.pi + c * slope)

@@ -20,23 +20,28 @@ LOG2_HIGH, LOG2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.
 LARGEST_EXPONENT = 700.0
 
 
-def _by_precision(single: tuple[float, ...], double: tuple[float, ...]) -> Any:
-    narrow, broad = horner(single, np.float32), horner(double, np.float64)
+def _by_precision(k: int) -> Any:
+    """One of the three polynomials, in either precision."""
+    narrow, broad = horner(coefficients.ARC32[k], np.float32), horner(coefficients.ARC64[k], np.float64)
     return lambda v: narrow if v == types.float32 else broad
 
 
-def polynomial_a(v: Any) -> Any:
-    """A(v) on [0, 1]; compiled code only."""
-    raise AssertionError("compiled code only")
+def _p(v: Any) -> Any: ...
+def _r(v: Any) -> Any: ...
+def _q(v: Any) -> Any: ...
 
 
-def polynomial_b(v: Any) -> Any:
-    """B(v) = arccos(1 - v) / (π √v) on [0, 1]; compiled code only."""
-    raise AssertionError("compiled code only")
+for _k, _polynomial in enumerate((_p, _r, _q)):
+    overload(_polynomial)(_by_precision(_k))
 
 
-overload(polynomial_a)(_by_precision(coefficients.A32, coefficients.A64))
-overload(polynomial_b)(_by_precision(coefficients.B32, coefficients.B64))
+@part_of_loop
+def arcs(v: Any, root: Any, one: Any) -> Any:
+    """A(v) and B(v) = arccos(1 - v)/(π √v) on [0, 1], each times `root` (25). All in one precision."""
+    z = one - v
+    over = root / _q(z)
+    return over * _p(z), over * _r(z)
+
 
 _excess = part_of_loop(horner(coefficients.ARCSIN64, np.float64))
 _growth = part_of_loop(horner(coefficients.EXP64, np.float64))

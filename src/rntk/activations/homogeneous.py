@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import balls
-from .arc import polynomial_a, polynomial_b
+from .arc import arcs
 from .arrays import ArrayForm
 from .base import Activation, Array, Moments, Step, check_parameter, register, register_family
 from .compiled import inlined, no_overlap, wide_vectors
@@ -91,10 +91,9 @@ def _dual(d: Any, beta: Any, one: Any, two: Any) -> Any:
     rest = one - beta
     near = d >= 0
     v = min(abs(d), one)
-    s = beta * math.sqrt(v)
-    root = s * polynomial_b(v)
+    less, root = arcs(v, beta * math.sqrt(v), one)
     # At the far end w is 2 - β, which for the absolute value is zero: opposite sides are equal there.
-    w = (v if near else (two - beta) - rest * v) - s * v * polynomial_a(v)
+    w = (v if near else (two - beta) - rest * v) - v * less
     return w, (one - root if near else rest + root)
 
 
@@ -122,9 +121,8 @@ def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any
     for k in range(first, n):
         near = u[k] >= 0
         v = min(abs(u[k]), one)
-        s = beta * math.sqrt(v)
-        side = s * polynomial_b(v)
-        out[0, k] = (v if near else (two - beta) - rest * v) - s * v * polynomial_a(v)
+        less, side = arcs(v, beta * math.sqrt(v), one)
+        out[0, k] = (v if near else (two - beta) - rest * v) - v * less
         out[1, k] = one - side if near else rest + side
         # At v = 0 the derivative of V̂' by u is a cusp, and u doesn't move to first order.
         out[2, k] = -over_pi / math.sqrt(v * (two - v)) if v > zero else zero

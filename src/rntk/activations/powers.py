@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import balls
-from .arc import polynomial_a, polynomial_b
+from .arc import arcs
 from .base import Activation, Array, Moments, Step, common_marks, register_family
 from .compiled import no_overlap, part_of_loop, wide_vectors
 
@@ -88,7 +88,8 @@ def _orders(d: float, p: int) -> Any:
     v = abs(d)
     root = math.sqrt(v)
     m = v * (2.0 - v)
-    B, A = root * polynomial_b(v), root * v * polynomial_a(v)
+    A, B = arcs(v, root, 1.0)
+    A *= v
     if d >= 0.0:
         # Of κ₀ and κ₁, then of every order, what is missing of one: a sum of terms that are small with v.
         before, now, last = 0.0, B, v - A

@@ -4,7 +4,7 @@ The same recursion as in `sweep`, written for speed. It carries 2w and 2Q, so th
 has V̂ ≥ 0, hence w ≤ 1: only inputs can make two sides opposite, never the state. So their distance is summed up on its
 own, in `far`, as -Σ(x̂ + x̂')² where they are nearly opposite; that keeps all digits of both ends (21a).
 
-Polynomials come from an array, as operands of multiply-adds, in even and odd halves, which don't wait for each other.
+Polynomials come from an array, as operands of multiply-adds; literals would be fetched by instructions of their own.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from .memory import LANES
 
 #: Squared distances beyond which inputs are nearly opposite; 4 is exactly so.
 NEARLY = 3.96
-#: A and B, by precision.
-POLYNOMIALS = {
-    "float64": (coefficients.A64, coefficients.B64),
-    "float32": (coefficients.A32, coefficients.B32),
-}
+#: P, R and Q of A = P/Q and B = R/Q, by precision.
+POLYNOMIALS = {"float64": coefficients.ARC64, "float32": coefficients.ARC32}
 #: Where the polynomials begin in the array of constants.
-A_FIRST = 6
+FIRST = 6
 
 
 @cache
 def constants(dtype: np.dtype[Any]) -> NDArray[Any]:
-    """0, 1, 2, 4, `NEARLY`, `far` of exact opposites; A and B (25) as polynomials in 2v, to be multiplied by √(2v)."""
-    scaled = (value / (2**k * math.sqrt(2)) for each in POLYNOMIALS[dtype.name] for k, value in enumerate(each))
-    return np.array([0, 1, 2, 4, NEARLY, -np.finfo(dtype).tiny, *scaled], dtype)
+    """0, 1, 2, 4, `NEARLY`, `far` of exact opposites; then P, R and Q in powers of 2 - 2v, highest first.
+
+    Roots are taken of 2v: P and R are divided by √2.
+    """
+    P, R, Q = ([value / 2**k for k, value in enumerate(part)][::-1] for part in POLYNOMIALS[dtype.name])
+    root = math.sqrt(2)
+    return np.array(
+        [0, 1, 2, 4, NEARLY, -np.finfo(dtype).tiny, *(p / root for p in P), *(r / root for r in R), *Q], dtype
+    )
 
 
-def make_relu(mean: bool, deep: bool, orders_a: int, orders_b: int) -> Callable[..., None]:
+def make_relu(mean: bool, deep: bool, orders_p: int, orders_r: int, orders_q: int) -> Callable[..., None]:
     """The sweep for the readout `mean`, or `last`; `deep` for more than one layer."""
-    a, b = A_FIRST, A_FIRST + orders_a
-    a_top, b_top = b - 1, b + orders_b - 1
-    a_odd, a_even = (a_top, a_top - 1) if orders_a % 2 == 0 else (a_top - 1, a_top)
-    b_odd, b_even = (b_top, b_top - 1) if orders_b % 2 == 0 else (b_top - 1, b_top)
+    p_first, r_first, q_first = FIRST, FIRST + orders_p, FIRST + orders_p + orders_r
+    q_end = q_first + orders_q
 
     def sweep(
         c, unit, channels, weights, left, right, left_lengths, right_lengths, starts, same, firsts, chunk, W, Q,
@@ -115,19 +116,17 @@ def make_relu(mean: bool, deep: bool, orders_a: int, orders_b: int) -> Callable[
                                 theta += more[k]
                             near = (x <= two) & (not opposite)
                             v = min(x, four - x)
-                            s, v2 = math.sqrt(v), v * v
-                            odd, even = c[a_odd], c[a_even]
-                            for j in range(a_odd - 2, a, -2):
-                                odd = odd * v2 + c[j]
-                            for j in range(a_even - 2, a - 1, -2):
-                                even = even * v2 + c[j]
-                            w[k] = (x if near else two) - (s * v) * (odd * v + even)
-                            odd, even = c[b_odd], c[b_even]
-                            for j in range(b_odd - 2, b, -2):
-                                odd = odd * v2 + c[j]
-                            for j in range(b_even - 2, b - 1, -2):
-                                even = even * v2 + c[j]
-                            side = s * (odd * v + even)
+                            z = two - v
+                            top, turn, bottom = c[p_first], c[r_first], c[q_first]
+                            for j in range(p_first + 1, r_first):
+                                top = top * z + c[j]
+                            for j in range(r_first + 1, q_first):
+                                turn = turn * z + c[j]
+                            for j in range(q_first + 1, q_end):
+                                bottom = bottom * z + c[j]
+                            root = math.sqrt(v) / bottom
+                            side = root * turn
+                            w[k] = (x if near else two) - (root * v) * top
                             q[k] = (one - side if near else side) * theta
                     if mean:
                         weight, V, T = L[weights, row], value[row, 0, 0], tangent[row, 0, 0]
