@@ -40,6 +40,9 @@ class Execution:
     n_jobs: int | None = None
     progress: bool | None = None
 
+    def __post_init__(self) -> None:
+        self.threads()  # refuses what is no number of threads
+
     def threads(self) -> int:
         """How many threads there are."""
         return count_threads(self.n_jobs)
@@ -138,13 +141,15 @@ def run_in_threads(
             with lock:
                 advance(done)
 
+    # The calling thread is one of them: waking another costs as much as a small tile.
     threads = min(threads, len(items))
     if threads <= 1:
         worker()
         return
-    with ThreadPoolExecutor(threads, thread_name_prefix="rntk") as pool:
-        futures = [pool.submit(worker) for _ in range(threads)]
+    with ThreadPoolExecutor(threads - 1, thread_name_prefix="rntk") as pool:
+        futures = [pool.submit(worker) for _ in range(threads - 1)]
         try:
+            worker()
             for future in futures:
                 future.result()
         finally:

@@ -424,20 +424,23 @@ def _forward(
     parameters: Any, left: Any, right: Any, gap: Any, u: Any, theta: Any, w: Any, q: Any, first: int, n: int
 ) -> None:
     wide_vectors()
+    # Loops from zero: with memory of its own, an unsigned index is not vectorised.
+    begin, end, count = np.int64(first), np.int64(n), np.int64(n - first)
+    gap, u, theta, w, q = gap[begin:end], u[begin:end], theta[begin:end], w[begin:end], q[begin:end]
     odd, stepped, careful = parameters[0] == 1.0, parameters[1] == 2.0, parameters[2] == 1.0
     marks = left.shape[0]
     # P(x) = P(1) - (1 - x) Q(x): with Q by Horner's rule from the tails of the series, nothing cancels at x = 1.
-    x, tail, Q = np.empty(n), np.empty(n), np.empty(n)
-    dQ, apart = np.empty(n), np.empty(n)
-    K = right[2]
-    for k in range(first, n):
+    x, tail, Q = np.empty(count), np.empty(count), np.empty(count)
+    dQ, apart = np.empty(count), np.empty(count)
+    K = right[2, begin:end]
+    for k in range(count):
         x[k] = _arrange(u[k], odd, stepped)[1]
         tail[k] = Q[k] = dQ[k] = apart[k] = 0.0
     # Several orders at a time, because memory is slower than arithmetic; the lowest is not part of Q.
     j, block = marks - 1, 2 if careful else 4
     while (j - OWN_MARKS) % block != 0:
-        a, A = left[j], right[j]
-        for k in range(first, n):
+        a, A = left[j], right[j, begin:end]
+        for k in range(count):
             gap_a = a - A[k]
             apart[k] += gap_a * gap_a
             tail[k] += a * A[k]
@@ -445,8 +448,8 @@ def _forward(
             Q[k] = Q[k] * x[k] + tail[k]
         j -= 1
     while careful and j > OWN_MARKS:
-        a, A, b, B = left[j], right[j], left[j - 1], right[j - 1]
-        for k in range(first, n):
+        a, A, b, B = left[j], right[j, begin:end], left[j - 1], right[j - 1, begin:end]
+        for k in range(count):
             gap_a, gap_b = a - A[k], b - B[k]
             apart[k] += gap_a * gap_a + gap_b * gap_b
             above = tail[k] + a * A[k]
@@ -456,9 +459,9 @@ def _forward(
             Q[k] = middle * x[k] + tail[k]
         j -= 2
     while j > OWN_MARKS:
-        a, A, b, B = left[j], right[j], left[j - 1], right[j - 1]
-        e, E, f, F = left[j - 2], right[j - 2], left[j - 3], right[j - 3]
-        for k in range(first, n):
+        a, A, b, B = left[j], right[j, begin:end], left[j - 1], right[j - 1, begin:end]
+        e, E, f, F = left[j - 2], right[j - 2, begin:end], left[j - 3], right[j - 3, begin:end]
+        for k in range(count):
             t, s, p, d = x[k], tail[k], Q[k], dQ[k]
             d = d * t + p
             s += a * A[k]
@@ -474,8 +477,8 @@ def _forward(
             Q[k] = p * t + s
             tail[k] = s
         j -= 4
-    a, A, spread = left[OWN_MARKS], right[OWN_MARKS], left[2]
-    for k in range(first, n):
+    a, A, spread = left[OWN_MARKS], right[OWN_MARKS, begin:end], left[2]
+    for k in range(count):
         gap_a = a - A[k]
         # 1 - P(1): half a squared distance; where that is rounding, its second derivative knows better.
         g = gap[k]
@@ -497,45 +500,48 @@ def _forward(
 
 def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any, first: int, n: int) -> None:
     wide_vectors()
+    # Loops from zero: with memory of its own, an unsigned index is not vectorised.
+    begin, end, count = np.int64(first), np.int64(n), np.int64(n - first)
+    gap, u, spread, out = gap[begin:end], u[begin:end], right[2, begin:end], out[:, begin:end]
     odd, stepped = parameters[0] == 1.0, parameters[1] == 2.0
     orders = (left.shape[0] - OWN_MARKS) // 2
     # As in `_forward`, with one more derivative; `a` and `b` are the series of either side's rates.
-    x, apart = np.empty(n), np.empty(n)
-    tail, Q, dQ, ddQ = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    tail_a, Qa, dQa, one_a = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    tail_b, Qb, dQb, one_b = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    for k in range(first, n):
+    x, apart = np.empty(count), np.empty(count)
+    tail, Q, dQ, ddQ = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    tail_a, Qa, dQa, one_a = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    tail_b, Qb, dQb, one_b = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    for k in range(count):
         x[k] = _arrange(u[k], odd, stepped)[1]
         tail[k] = Q[k] = dQ[k] = ddQ[k] = apart[k] = 0.0
         tail_a[k] = Qa[k] = dQa[k] = one_a[k] = tail_b[k] = Qb[k] = dQb[k] = one_b[k] = 0.0
     for j in range(orders - 1, -1, -1):
         at = OWN_MARKS + j
         a, da = left[at], left[orders + at]
-        A, dA = right[at], right[orders + at]
-        for k in range(first, n):
+        A, dA = right[at, begin:end], right[orders + at, begin:end]
+        for k in range(count):
             # By rates of a unit vector, which are orthogonal to it: differences, that vanish for equal sides.
             one_a[k] += da * (A[k] - a)
             one_b[k] += dA[k] * (a - A[k])
             apart[k] += (a - A[k]) * (a - A[k])
         if j == 0:
             break
-        for k in range(first, n):
+        for k in range(count):
             ddQ[k] = ddQ[k] * x[k] + dQ[k]
             dQ[k] = dQ[k] * x[k] + Q[k]
             tail[k] += a * A[k]
             Q[k] = Q[k] * x[k] + tail[k]
-        for k in range(first, n):
+        for k in range(count):
             dQa[k] = dQa[k] * x[k] + Qa[k]
             tail_a[k] += da * A[k]
             Qa[k] = Qa[k] * x[k] + tail_a[k]
-        for k in range(first, n):
+        for k in range(count):
             dQb[k] = dQb[k] * x[k] + Qb[k]
             tail_b[k] += a * dA[k]
             Qb[k] = Qb[k] * x[k] + tail_b[k]
-    for k in range(first, n):
+    for k in range(count):
         d, g = u[k], gap[k]
         c, _, m = _arrange(d, odd, stepped)
-        own = 0.5 * (left[2] + right[2, k]) * (g * g) if abs(g) < CLOSE else 0.5 * apart[k]
+        own = 0.5 * (left[2] + spread[k]) * (g * g) if abs(g) < CLOSE else 0.5 * apart[k]
         value = own + m * Q[k]
         first_slope, second = Q[k] - m * dQ[k], 2.0 * (dQ[k] - m * ddQ[k])
         series_a, series_b = one_a[k] - m * Qa[k], one_b[k] - m * Qb[k]

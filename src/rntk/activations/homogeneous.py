@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import balls
-from .arc import arcs
+from .arc import arcs, arcs_and_rate
 from .arrays import ArrayForm
 from .base import Activation, Array, Moments, Step, check_parameter, register, register_family
 from .compiled import inlined, no_overlap, wide_vectors
@@ -114,18 +114,18 @@ def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any
     wide_vectors()
     no_overlap()
     real = u.dtype.type
-    zero, one, two = real(0), real(1), real(2)
+    zero, one, two, tiny = real(0), real(1), real(2), real(1e-37)
     beta = parameters[0]
     rest = one - beta
     over_pi = beta / real(math.pi)
     for k in range(first, n):
         near = u[k] >= 0
         v = min(abs(u[k]), one)
-        less, side = arcs(v, beta * math.sqrt(v), one)
-        out[0, k] = (v if near else (two - beta) - rest * v) - v * less
-        out[1, k] = one - side if near else rest + side
+        less, side, rate = arcs_and_rate(v, one, tiny)
+        out[0, k] = (v if near else (two - beta) - rest * v) - v * (beta * less)
+        out[1, k] = one - beta * side if near else rest + beta * side
         # At v = 0 the derivative of V̂' by u is a cusp, and u doesn't move to first order.
-        out[2, k] = -over_pi / math.sqrt(v * (two - v)) if v > zero else zero
+        out[2, k] = -over_pi * rate if v > zero else zero
 
 
 class HomogeneousArrays(ArrayForm):

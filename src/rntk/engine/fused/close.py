@@ -152,6 +152,13 @@ def settle(
     for p in range(P):
         for k in range(first, n):
             dw_norms[p, k] = np.nan
+    found = 0
+    for k in range(first, n):
+        found += abs(u_all[k]) < 2 * CLOSE
+    if found == 0:
+        for k in range(first, n):
+            norms[k] = np.nan
+        return
     for k in range(first, n):
         d, carried = u_all[k], norms[k]
         norms[k] = np.nan

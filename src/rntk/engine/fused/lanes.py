@@ -68,14 +68,14 @@ def mix_upper(L, R, r, row, far, w, q, w_below, q_below, u, theta, farthest, fir
 
 @part_of_loop
 def oppose(L, R, r, row, channels, upper, w, w_below, u, farthest, first, n):
-    """Lanes that are almost opposite: 1 + c as a sum of non-negative terms, as 1 - c is (21a)."""
+    """Lanes that are almost opposite: 1 + c as a sum of non-negative terms, as 1 - c is (21a). How many there are."""
     real = u.dtype.type
-    limit, none = real(-OPPOSITE), real(-1)
-    nearest = none
+    limit = real(-OPPOSITE)
+    found = 0
     for k in range(first, n):
-        nearest = max(nearest, u[k] if u[k] < real(0) else none)
-    if nearest < limit:
-        return
+        found += (limit < u[k]) & (u[k] < real(0))
+    if found == 0:
+        return 0
     for k in range(first, n):
         if limit < u[k] < real(0):
             rest = (L[row, r] - R[row, k]) ** 2
@@ -88,6 +88,7 @@ def oppose(L, R, r, row, channels, upper, w, w_below, u, farthest, first, n):
             for c in range(start, row + 1 + channels):
                 rest += (L[c, r] + R[c, k]) ** 2
             u[k] = min(real(-(total + 0.5 * rest)), farthest)
+    return found
 
 
 @part_of_loop
@@ -176,6 +177,30 @@ def mix_rates(
         for k in range(first, n):
             t = tb + TB[k] + sb + sb if is_bias else tf + TF[k] + su + su
             dtheta[k] += t * z * Z[k]
+
+
+@part_of_loop
+def move(L, R, r, row, channels, has_bias, rate, w, q, out, theta, du, dw, dq, first, n):
+    """`mix_rates` and `follow` in one loop: one layer, no marks, Θ̂ begins with 1 - u. `du` is working memory."""
+    real = du.dtype.type
+    zero, two = real(0), real(2)
+    gamma, G, f, F = L[row, r], R[row], L[row + 1, r], R[row + 1]
+    tg, TG, tf, TF = L[rate + 1, r], R[rate + 1], L[rate + 2, r], R[rate + 2]
+    for k in range(first, n):
+        df = f - F[k]
+        du[k] = df * (df * tf + F[k] * (tf - TF[k]))
+    for c in range(row + 2, row + 1 + channels):
+        at = rate + 3 if has_bias == 1 and c == row + channels else rate + 2
+        e, E, te, TE = L[c, r], R[c], L[at, r], R[at]
+        for k in range(first, n):
+            de = e - E[k]
+            du[k] += de * (de * te + E[k] * (te - TE[k]))
+    for k in range(first, n):
+        g, dg, t = gamma * G[k], gamma - G[k], tg + TG[k]
+        step = du[k] + dg * (dg * tg + G[k] * (tg - TG[k])) + g * (t * _plain(w[k], zero, two) + dw[k])
+        turn = g * (t * q[k] + dq[k]) - step
+        dw[k] = out[1, k] * step
+        dq[k] = out[1, k] * turn + theta[k] * (out[2, k] * step)
 
 
 @part_of_loop

@@ -87,6 +87,8 @@ def make_relu(mean: bool, deep: bool, orders_p: int, orders_r: int, orders_q: in
                 L, R = left[at_left], right[at_right]
                 for r in range(active):
                     row = begin + r
+                    if mean:
+                        weight, V, T = L[weights, row], value[row, 0, 0], tangent[row, 0, 0]
                     for layer in range(W.shape[0] if deep else 1):
                         at = unit[layer]
                         gamma, G = L[at, row], R[at]
@@ -126,10 +128,13 @@ def make_relu(mean: bool, deep: bool, orders_p: int, orders_r: int, orders_q: in
                                 bottom = bottom * z + c[j]
                             root = math.sqrt(v) / bottom
                             side = root * turn
-                            w[k] = (x if near else two) - (root * v) * top
-                            q[k] = (one - side if near else side) * theta
-                    if mean:
-                        weight, V, T = L[weights, row], value[row, 0, 0], tangent[row, 0, 0]
+                            w1 = (x if near else two) - (root * v) * top
+                            q1 = (one - side if near else side) * theta
+                            w[k], q[k] = w1, q1
+                            if mean and not deep:
+                                V[k] += weight * (two - w1)
+                                T[k] += weight * q1
+                    if mean and deep:
                         for k in range(first, end):
                             V[k] += weight * (two - w[k])
                             T[k] += weight * q[k]

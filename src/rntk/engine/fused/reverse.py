@@ -51,6 +51,8 @@ LANE_ROWS = 9
 CUSP = 1e-28
 #: Distances below which differences are computed from changes.
 CLOSE = 1e-7
+#: Rows of an activation's partials, and lanes of a whole vector; blocks have a multiple of them.
+ROOM, VECTOR = 9, 8
 #: Lags whose gradients are written together: a cache line of each sequence.
 TOGETHER = 8
 
@@ -371,7 +373,7 @@ def _trim(parts: Any, layer: int, at_x: Any, at_y: Any, step: Any, row: int, kep
 @inlined
 def _forward_step(
     partials: Any, parameters: Any, network: Any, rows: Any, parts: Any, lanes: Any, runs: Any, all_begun: bool,
-    lag: int, at_x: Any, at_y: Any, step: Any, before: Any, gap: Any, rest: Any, right_marks: Any,
+    lag: int, at_x: Any, at_y: Any, step: Any, before: Any, gap: Any, rest: Any, room: Any, right_marks: Any,
 ) -> None:  # fmt: skip
     """All layers at one lag, into `step`; `before` holds the lag before this one in time."""
     n, kept = at_x.size, rows.n_partials
@@ -430,9 +432,14 @@ def _forward_step(
             # The compiled activation takes one step on the left and many on the right: lanes that share x go together.
             first = 0
             while first < n:
-                left_marks = parts.marks[layer, at_x[first]]
-                partials(parameters, left_marks, right_marks, gap, u, out, np.uint64(first), np.uint64(runs[first]))
-                first = runs[first]
+                # In whole vectors, or the last bits would depend on where a run begins.
+                end, left_marks = runs[first], parts.marks[layer, at_x[first]]
+                whole = np.uint64(first // VECTOR * VECTOR), np.uint64(-(-end // VECTOR) * VECTOR)
+                partials(parameters, left_marks, right_marks, gap, u, room, *whole)
+                for j in range(kept):
+                    for k in range(first, end):
+                        out[j, k] = room[j, k]
+                first = end
         _trim(parts, layer, at_x, at_y, step, row, kept, gap)
         if not network.tied:
             for k in range(n):
@@ -653,9 +660,9 @@ def _block(
         count += 1
         first = runs[first]
     few_runs = 16 * count <= n
-    gap, weight, rest, local = small[0], small[1], small[2], small[3:7]
-    middle = 7 + TOGETHER * channels
-    slopes, bars = small[7:middle].reshape((TOGETHER, channels, n)), small[middle:].reshape((3, depth, n))
+    gap, weight, rest, local, room = small[0], small[1], small[2], small[3:7], small[7 : 7 + ROOM]
+    middle = 7 + ROOM + TOGETHER * channels
+    slopes, bars = small[7 + ROOM : middle].reshape((TOGETHER, channels, n)), small[middle:].reshape((3, depth, n))
     at_x, at_y = at[0], at[1]
     top = rows.first[depth - 1]
     # The state of "nothing before" stands where the step before the first would.
@@ -672,7 +679,7 @@ def _block(
         _gather_right(rows, parts, at_y, step)
         _forward_step(
             partials, parameters, network, rows, parts, lanes, runs, lag < shortest, lag, at_x, at_y,
-            step, steps[lag + 1], gap, rest, right_marks,
+            step, steps[lag + 1], gap, rest, room, right_marks,
         )  # fmt: skip
         if network.every_step or lag == 0:
             _weigh(parts, lanes, scale, lag, at_x, at_y, weight)
@@ -735,7 +742,7 @@ def reverse_pass(
 
 def small_rows(depth: int, channels: int) -> int:
     """Rows of working memory `reverse_pass` needs besides its steps."""
-    return 7 + TOGETHER * channels + 3 * depth
+    return 7 + ROOM + TOGETHER * channels + 3 * depth
 
 
 def _fields(kind: Any) -> list[Any]:

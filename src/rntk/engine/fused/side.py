@@ -24,7 +24,7 @@ from .stack import Needs, RowLayout, Stack, build_stack, top_exponents
 
 Index = NDArray[np.int64]
 #: Bytes of one row of lanes: what is touched in a step stays in 48 KiB of L1.
-PANEL_BYTES = 2048
+PANEL_BYTES = 4096
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from .lanes import (
     mix_own,
     mix_rates,
     mix_upper,
+    move,
     oppose,
     oppose_rates,
     spread_variances,
@@ -44,9 +45,7 @@ from .memory import LANES
 from .stack import RATES, RowLayout
 
 LAST, MEAN, STEPS = 0, 1, 2
-#: Rows of working memory of a row: squared distances, u, Θ̂, the gap of variances; then the activation's partials, then
-#: du, dΘ̂ and the tangents of w₁ along each direction.
-FAR, U, THETA, GAP, OUT = range(5)
+#: Derivatives that an activation gives.
 PARTIALS = 9
 
 
@@ -56,7 +55,8 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
 
     def sweep(
         step, parameters, layout, tied, left, right, left_lengths, right_lengths, starts, lane_steps,
-        same, firsts, chunk, W, Q, norms, dW, dQ, dnorms, work, other, value, tangent,
+        same, firsts, chunk, W, Q, norms, dW, dQ, dnorms,
+        far, u, theta, gap, other, out, du, dtheta, dw_norms, value, tangent,
     ):  # fmt: skip
         """All pairs of a block: V̂ and Q into `value` and `tangent`, (rows, 1 + P, steps kept, n).
 
@@ -65,7 +65,9 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
         starts : spare lanes. lane_steps : s of each lane, -1 in spare ones.
         same : per row, the lane whose initial state is the row's own (σ_h), or -1. firsts : the first lane it needs.
         W, Q, norms : state (w, Q, λ of close lanes), (L, chunk, slots), of `chunk` rows at a time: as many as stay in
-            the first cache. dW, dQ, dnorms : their tangents, (L, P, chunk, slots). work, other : of one row.
+            the first cache. dW, dQ, dnorms : their tangents, (L, P, chunk, slots).
+        far, u, theta, gap, other : working memory of one row: squared distances, u, Θ̂, the gap of variances, lanes that
+            share no weights. out, du, dtheta, dw_norms : the activation's partials, tangents of u, Θ̂ and w₁.
         """
         wide_vectors()
         no_overlap()
@@ -73,10 +75,6 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
         n = right.shape[2]
         farthest = W.dtype.type(layout.farthest)
         steps = left.shape[0] if by_step else min(left.shape[0], right.shape[0])
-        far, u, theta, gap, out = work[FAR], work[U], work[THETA], work[GAP], work[OUT : OUT + PARTIALS]
-        du = work[OUT + PARTIALS : OUT + PARTIALS + P]
-        dtheta = work[OUT + PARTIALS + P : OUT + PARTIALS + 2 * P]
-        dw_norms = work[OUT + PARTIALS + 2 * P : OUT + PARTIALS + 3 * P]
         for begin in range(0, left.shape[2], chunk):
             rows, first = min(chunk, left.shape[2] - begin), np.uint64(firsts[begin])
             W[:] = 1
@@ -128,7 +126,7 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                             mix(L, R, a, row, far, w, q, u, theta, farthest, first, end)
                         else:
                             mix_upper(L, R, a, row, far, w, q, w_below, q_below, u, theta, farthest, first, end)
-                        oppose(L, R, a, row, channels, upper, w, w_below, u, farthest, first, end)
+                        opposed = oppose(L, R, a, row, channels, upper, w, w_below, u, farthest, first, end)
                         if not simple:
                             if own >= 0:
                                 mix_own(
@@ -138,7 +136,8 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                                 untie(u, theta, 1, other, first, end)
                         if layout.n_marks > 0:
                             spread_variances(L, R, a, marks, gap, first, end)
-                        if gradients:
+                        quick = simple and gradients and not careful and layout.n_marks == 0 and opposed == 0
+                        if gradients and not quick:
                             for p in range(P):
                                 rate = layout.rates + RATES * (p * depth + layer)
                                 dw, dq = dW[layer, p, r, offset : offset + n], dQ[layer, p, r, offset : offset + n]
@@ -149,10 +148,11 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                                     own, own_channels, layout.own_shift[p, layer],
                                     w, q, w_below, q_below, dw, dq, dw_below, dq_below, du[p], dtheta[p], first, end,
                                 )  # fmt: skip
-                                oppose_rates(
-                                    L, R, a, row, channels, layout.has_bias[layer], upper, rate, u, w, w_below,
-                                    dw, dw_below, du[p], first, end,
-                                )  # fmt: skip
+                                if opposed > 0:
+                                    oppose_rates(
+                                        L, R, a, row, channels, layout.has_bias[layer], upper, rate, u, w, w_below,
+                                        dw, dw_below, du[p], first, end,
+                                    )  # fmt: skip
                                 if not simple and not tied:
                                     untie(du[p], dtheta[p], 0, other, first, end)
                         if careful:
@@ -161,10 +161,8 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                                 norms[under, r, offset : offset + n], du, dW[layer, :, r], dW[under, :, r],
                                 dnorms[layer, :, r], dnorms[under, :, r], dw_norms, offset, first, end,
                             )  # fmt: skip
-                        left_marks, right_marks = (
-                            L[marks : marks + layout.n_marks, a],
-                            R[marks : marks + layout.n_marks],
-                        )
+                        left_marks = L[marks : marks + layout.n_marks, a]
+                        right_marks = R[marks : marks + layout.n_marks]
                         if gradients:
                             step(parameters, left_marks, right_marks, gap, u, out, first, end)
                             for p in range(P):
@@ -174,19 +172,16 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                                     for k in range(first, end):
                                         if not np.isnan(dw_norms[p, k]):
                                             out[7, k] = out[8, k] = 0
-                                follow(
-                                    out,
-                                    L[rate, a],
-                                    R[rate],
-                                    layout.n_marks,
-                                    du[p],
-                                    dtheta[p],
-                                    theta,
-                                    dw,
-                                    dq,
-                                    first,
-                                    end,
-                                )
+                                if simple and not careful and quick:
+                                    move(
+                                        L, R, a, row, channels, layout.has_bias[layer], rate, w, q, out, theta, du[p],
+                                        dw, dq, first, end,
+                                    )  # fmt: skip
+                                else:
+                                    follow(
+                                        out, L[rate, a], R[rate], layout.n_marks, du[p], dtheta[p], theta,
+                                        dw, dq, first, end,
+                                    )  # fmt: skip
                                 if careful:
                                     for k in range(first, end):
                                         if not np.isnan(dw_norms[p, k]):
@@ -253,7 +248,7 @@ def slots(readout: int, lanes: int, steps: int) -> int:
 def compiled_sweep(dtype: np.dtype[Any], readout: int, gradients: bool, careful: bool, simple: bool) -> Any:
     """The sweep for `dtype`; the rest as in `make_sweep`."""
     real = from_dtype(dtype)
-    integers, table = types.Array(types.int64, 1, "C"), types.Array(real, 2, "C")
+    integers, vector, table = types.Array(types.int64, 1, "C"), types.Array(real, 1, "C"), types.Array(real, 2, "C")
     cube, block = types.Array(real, 3, "C"), types.Array(real, 4, "C")
     kinds = {
         int: types.int64,
@@ -264,7 +259,7 @@ def compiled_sweep(dtype: np.dtype[Any], readout: int, gradients: bool, careful:
     layout = types.NamedTuple([kinds[kind] for kind in get_type_hints(RowLayout).values()], RowLayout)
     signature = types.void(
         types.FunctionType(partials_signature(dtype) if gradients else forward_signature(dtype)),
-        types.Array(real, 1, "C"),
+        vector,
         layout,
         types.boolean,
         cube,
@@ -273,8 +268,9 @@ def compiled_sweep(dtype: np.dtype[Any], readout: int, gradients: bool, careful:
         types.int64,
         *(cube,) * 3,
         *(block,) * 3,
-        table,
+        *(vector,) * 4,
         types.Array(types.boolean, 1, "C"),
+        *(table,) * 4,
         block,
         block,
     )

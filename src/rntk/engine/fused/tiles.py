@@ -20,7 +20,7 @@ from ..contract import Plan, Values
 from .memory import LANES, aligned_zeros
 from .relu import compiled_relu, constants
 from .side import PANEL_BYTES, FusedWay, Panel, swept_directions, working_precision
-from .sweep import LAST, MEAN, OUT, PARTIALS, STEPS, compiled_sweep, slots
+from .sweep import LAST, MEAN, PARTIALS, STEPS, compiled_sweep, slots
 
 Index = NDArray[np.int64]
 #: Bytes of everything swept together: what is touched in a step stays in 48 KiB of L1.
@@ -197,7 +197,8 @@ class Tiles:
         compiled_sweep(dtype, self._geometry, directions > 0, careful, simple)(
             step, self.left.parameters, layout, network.tied, left, panel.array, lengths, panel.lengths, starts,
             panel.lane_steps, same, first, chunk, *state[:2], state[-1], *rates[:2], rates[-1],
-            aligned_zeros((OUT + PARTIALS + 3 * directions, lanes), dtype), np.empty(lanes, bool), value, tangent,
+            *aligned_zeros((4, lanes), dtype), np.empty(lanes, bool), aligned_zeros((PARTIALS, lanes), dtype),
+            *aligned_zeros((3, directions, lanes), dtype), value, tangent,
         )  # fmt: skip
 
     def _finish(self, rows: NDArray[np.int64], panel: Panel, value: NDArray[Any], tangent: NDArray[Any]) -> Block:
