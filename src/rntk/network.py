@@ -110,6 +110,17 @@ class Steps(Readout):
     per_step = True
 
 
+class Final(Readout):
+    """The state after the last step, as one that is compared with all steps of other sequences."""
+
+    name = "final"
+
+    def weights(self, lengths: Index) -> Array:
+        weights = np.zeros(lengths.sum())
+        weights[np.cumsum(lengths) - 1] = lengths  # over 1/T
+        return weights
+
+
 READOUTS: dict[str, Readout] = {readout.name: readout for readout in (Last(), Mean(), Steps())}
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..activations import balls
 from ..activations.balls import ball, dot
-from ..network import LAYER_SIGMAS, Cell, Direction, Elman, Network
+from ..network import LAYER_SIGMAS, Cell, Direction, Elman, Network, Readout
 from ..sequences import SequenceBatch
 from .contract import InputSlopes, NotOfferedError, Plan, Values
 from .scale import Scale
@@ -205,13 +205,19 @@ def steps_of(network: Network, steps_x: int, steps_y: int) -> Iterator[tuple[int
         yield from ((t, s) for t in range(steps_x) for s in range(steps_y))
 
 
-def read_out(network: Network, found: dict[tuple[int, int], Entry], lengths: tuple[int, int]) -> list[Entry]:
-    """After the readout: one entry, or for `sequence` one for every pair of steps, row by row."""
+def read_out(
+    network: Network, found: dict[tuple[int, int], Entry], lengths: tuple[int, int], other: Readout | None = None
+) -> list[Entry]:
+    """After the readout: one entry, or for `sequence` one for every pair of steps, row by row.
+
+    The second sequence may be read out by an `other` one.
+    """
     if network.readout.per_step:
         return list(found.values())
     if not network.readout.every_step:
         return [found[max(found)]]
-    weights = [network.readout.step_weights(np.array([length])) for length in lengths]
+    readouts = network.readout, other or network.readout
+    weights = [each.step_weights(np.array([length])) for each, length in zip(readouts, lengths, strict=True)]
     x, y = ([1.0] * length if each is None else each.tolist() for each, length in zip(weights, lengths, strict=True))
     counts = [ball(x[t]) * ball(y[s]) for t, s in found]
 
@@ -230,6 +236,7 @@ class ReferenceWay:
     """
 
     batch: SequenceBatch
+    readout: Readout
     normalizer: Scale | None = None
     walks: dict[Any, TextbookWalk] = field(default_factory=dict)
     needs: None = None
@@ -287,7 +294,7 @@ class ReferenceEngine(HostEngine):
                 )
 
     def prepare_way(self, plan: Plan, batch: SequenceBatch, needs: None) -> ReferenceWay:
-        return ReferenceWay(batch)
+        return ReferenceWay(batch, plan.network.readout)
 
     def compare_ways(self, plan: Plan, a: ReferenceWay, b: ReferenceWay | None) -> Values:  # type: ignore[override]
         network, symmetric, right = plan.network, b is None, a if b is None else b
@@ -320,7 +327,7 @@ class ReferenceEngine(HostEngine):
             x = a.walk(network, i, direction, k)
             y = x if same else b.walk(network, j, direction, k)  # equal numbers in two batches are two sequences
             lengths = (len(a.batch[i]), len(b.batch[j]))
-            return read_out(network, pair(network, weights, x, y, same=same), lengths)
+            return read_out(network, pair(network, weights, x, y, same=same), lengths, b.readout)
 
         def compute() -> list[tuple[Any, Any]]:
             here = kernels(None, 0)

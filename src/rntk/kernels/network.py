@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple, Self, cast
 
@@ -14,7 +15,7 @@ from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter,
 from ..engine import Engine, choose_engine
 from ..engine.contract import Plan, Values
 from ..errors import check_dtype
-from ..network import Direction, Network
+from ..network import Direction, Final, Network
 from ..runtime import Execution
 from ..sequences import SequenceBatch
 
@@ -105,6 +106,24 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
             return KernelPair(self.nngp(X, Y), self.of_kind("ntk")(X, Y))
         values = self._pairs(self.plan("nngp", "ntk"), X, Y)
         return KernelPair(values.nngp, values.ntk)
+
+    def against_last(self, X: Any, Z: Any) -> Any:
+        """(n, n'): this kernel with a mean over the steps of `X` and the last step of `Z`, Σ_t Θ(x₁…x_t, z)/T.
+
+        The columns of the tables that `readout="mean"` sums up: short pieces `Z` as landmarks among steps.
+
+        Raises
+        ------
+        ValueError
+            The readout is no mean.
+        """
+        plan = self.plan()
+        if not plan.network.readout.averages:
+            raise ValueError(f'only a mean over steps has another side to it; take readout="mean" in {self!r}')
+        final = replace(plan, network=replace(plan.network, readout=Final()))
+        engine, (left, right) = self.read(X, Z)
+        side = engine.prepare(plan, left)
+        return getattr(engine.pairs(side, engine.prepare(final, right, side.needs)), plan.network.kind)
 
     def diag(self, X: Any) -> Array:
         """Diagonal of `kernel(X)`: O(N T) for the readouts "last" and "sequence", O(N T²) for "mean"."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...sequences import check_channels_agree
-from ..contract import Engine, Plan, Reader, Values, refuse_overflow
+from ..contract import Engine, NotOfferedError, Plan, Reader, Values, refuse_overflow
 from ..sides import quietly
 from .batch import ArrayBatch, read_arrays
 from .libraries import Library, check_precision, is_elsewhere
@@ -307,6 +307,8 @@ class ArrayEngine(Engine):
     def pairs(self, a: ArraySide, b: ArraySide | None = None) -> Values:
         plan, work, xp, symmetric, right = a.plan, a.work, a.work.library.xp, b is None, a if b is None else b
         check_channels_agree([a.batch.shape, right.batch.shape], ["X", "Y"])
+        if a.plan.network.readout != right.plan.network.readout:
+            raise NotOfferedError("the array engine reads both sides alike; bring the arrays to the CPU")
         found: dict[str, dict[tuple[int, int], Any]] = {kind: {} for kind in plan.kinds}
         blocks = [
             (i, j, work.cost(x, y))

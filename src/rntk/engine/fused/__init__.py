@@ -65,7 +65,7 @@ class FusedEngine(HostEngine):
     def _own_means(self, plan: Plan, batch: SequenceBatch) -> tuple[Scale, Scale]:
         """The whole (t, s) table of every sequence with itself, summed with the scale of its weights taken out."""
         plan = Plan(plan.network, np.dtype(np.float64), ("nngp", "ntk"), run=plan.run)
-        way = make_way(plan, batch, right_width=1)
+        way = make_way(plan, batch)
         nngp, ntk = np.empty(len(batch)), np.empty(len(batch))
         exponent = np.empty(len(batch), dtype=np.int64)
         exponent[way.order] = 2 * way.value_scale.exponent
@@ -74,7 +74,9 @@ class FusedEngine(HostEngine):
 
         def finish(tile: Tile) -> float:
             block = tiles.compute(tile)
-            nngp[block.row_index], ntk[block.row_index] = block.nngp[:, 0], block.ntk[:, 0]
+            at = np.arange(tile.begin, tile.end) - way.right[tile.right].begin
+            for out, values in ((nngp, block.nngp), (ntk, block.ntk)):
+                out[block.row_index] = values[np.arange(len(at)), at]
             return tile.cost
 
         plan.run.each(finish, tiles.plan_own())

@@ -116,10 +116,8 @@ def swept_directions(plan: Plan) -> list[int]:
     return [p for p, each in enumerate(plan.directions) if any(map(any, each.layers()))]
 
 
-def make_way(
-    plan: Plan, batch: SequenceBatch, needs: Needs | None = None, *, right_width: int | None = None
-) -> FusedWay:
-    """Sort, walk, stack and pack a batch; a `right_width` of one puts every sequence into a panel of its own."""
+def make_way(plan: Plan, batch: SequenceBatch, needs: Needs | None = None) -> FusedWay:
+    """Sort, walk, stack and pack a batch."""
     network, dtype = plan.network, working_precision(plan)
     directions = [plan.directions[p] for p in swept_directions(plan)]
     order = np.argsort(-batch.lengths, kind="stable")
@@ -128,7 +126,7 @@ def make_way(
         stack = build_stack(network, batch, dtype, directions, needs or Needs(), empty)
         width = PANEL_BYTES // dtype.itemsize
         by_step = network.readout.every_step
-        right = pack_panels(stack, batch, right_width or width, by_step=by_step)
+        right = pack_panels(stack, batch, width, by_step=by_step)
         left = pack_panels(stack, batch, 32, by_step=False, align_end=False) if by_step else right
     if network.readout.averages:
         # The weights already hold ψ but for one exponent per sequence; the mean divides by the length.

@@ -71,6 +71,7 @@ class Tiles:
         self.symmetric = right is None
         self.left = left
         self.right = left if right is None else right
+        self._lengths = left.batch.lengths
         self._swept = swept_directions(plan)
         self._slots = np.full(len(plan.directions), -1, dtype=np.int64)
         self._slots[self._swept] = np.arange(len(self._swept))
@@ -120,7 +121,7 @@ class Tiles:
             for o, own in enumerate(self.left.left):
                 begin, last = own.begin, min(own.end, panel.end) if self.symmetric else own.end
                 while begin < last:
-                    steps = int(self.left.batch.lengths[begin])
+                    steps = int(self._lengths[begin])
                     per_row = lanes * (steps if self._by_step else min(steps, right_steps))
                     output = lanes * kept * (steps if self.network.readout.per_step else 1)
                     end = begin + max(1, int(min(TILE_STEPS / per_row, TILE_NUMBERS / output, last - begin)))
@@ -130,11 +131,13 @@ class Tiles:
         return tiles
 
     def plan_own(self) -> list[Tile]:
-        """Only the pairs of a sequence with itself, one tile each, where each has a panel of its own."""
+        """Tiles that hold the pairs of every sequence with itself; others come with them."""
         tiles = []
         for p, panel in enumerate(self.right.right):
-            o = next(o for o, own in enumerate(self.left.left) if own.begin <= panel.begin < own.end)
-            tiles.append(Tile(o, panel.begin, panel.end, p, float(panel.lengths[0]) ** 2))
+            for o, own in enumerate(self.left.left):
+                begin, end = max(own.begin, panel.begin), min(own.end, panel.end)
+                if begin < end:
+                    tiles.append(Tile(o, begin, end, p, float(panel.lengths[0]) ** 2))
         return tiles
 
     def compute(self, tile: Tile) -> Block:
@@ -150,14 +153,14 @@ class Tiles:
             same[inside] = lane[inside]
             first[inside] = np.maximum(lane[inside] // LANES * LANES, panel.first)
         readout = self.network.readout
-        kept = int(self.left.batch.lengths[begin]) if readout.per_step else 1
+        kept = int(self._lengths[begin]) if readout.per_step else 1
         shape = (len(rows), 1 + len(self._swept), kept, lanes)
         value, tangent = aligned_zeros(shape, self._working), aligned_zeros(shape, self._working)
         view = own.array[:, :, begin - own.begin : end - own.begin]
         if self._by_step:
-            view = view[: int(self.left.batch.lengths[begin])]
+            view = view[: int(self._lengths[begin])]
         starts = panel.starts if self._by_step else np.empty(0, np.int64)
-        lengths = self.left.batch.lengths[begin:end].copy()
+        lengths = self._lengths[begin:end].copy()
         sweep = self._sweep_relu if self._is_relu else self._sweep_any
         sweep(panel, np.ascontiguousarray(view), lengths, starts, same, first, value, tangent)
         return self._finish(rows, panel, value, tangent)
@@ -218,9 +221,7 @@ class Tiles:
         else:
             lanes = np.flatnonzero(panel.lane_steps >= 0)
             picked = [
-                np.concatenate(
-                    [part[r, :, : left.batch.lengths[row]][..., lanes] for r, row in enumerate(rows)], axis=1
-                )
+                np.concatenate([part[r, :, : self._lengths[row]][..., lanes] for r, row in enumerate(rows)], axis=1)
                 for part in (value, tangent)
             ]
             V, Q = (np.ascontiguousarray(part.transpose(1, 0, 2)) for part in picked)
@@ -258,8 +259,8 @@ class Tiles:
         layout = self.right.layout
         out = np.empty((len(part), part.shape[1], panel.end - panel.begin), self._working)
         weights = panel.array[0, layout.weights + which]
-        rates = panel.array[0, layout.weights + 2 : layout.weights + 1 + part.shape[1]]
-        compiled_sum_steps(self._working)(part, weights, rates, panel.starts, panel.lengths, out)
+        moving = weights * panel.array[0, layout.weights + 2 : layout.weights + 1 + part.shape[1]]
+        compiled_sum_steps(self._working)(part, weights, moving, panel.starts, panel.lengths, out)
         return out
 
 
@@ -272,19 +273,30 @@ def compiled_sum_steps(dtype: np.dtype[Any]) -> Any:
     return compile_function(_sum_steps, signature)
 
 
-def _sum_steps(part: Any, weights: Any, rates: Any, starts: Any, lengths: Any, out: Any) -> None:
-    # In float64 and in the order of the steps: the same numbers whatever the tile.
+@inlined
+def _weighted(values: Any, weights: Any, begin: int, end: int) -> float:
+    """Σ of weights × values from `begin` on, in float64, in four sums: each addition waits for the one before."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = begin + (end - begin) // 4 * 4
+    for s in range(begin, whole, 4):
+        a += np.float64(weights[s]) * np.float64(values[s])
+        b += np.float64(weights[s + 1]) * np.float64(values[s + 1])
+        c += np.float64(weights[s + 2]) * np.float64(values[s + 2])
+        d += np.float64(weights[s + 3]) * np.float64(values[s + 3])
+    for s in range(whole, end):
+        a += np.float64(weights[s]) * np.float64(values[s])
+    return (a + b) + (c + d)
+
+
+def _sum_steps(part: Any, weights: Any, moving: Any, starts: Any, lengths: Any, out: Any) -> None:
+    # Always in the same order: the same numbers whatever the tile.
     for r in range(part.shape[0]):
         for k in range(starts.size):
             begin, end = starts[k] + 1, starts[k] + 1 + lengths[k]
             for p in range(part.shape[1]):
-                total = 0.0
-                for s in range(begin, end):
-                    term = np.float64(part[r, p, 0, s])
-                    if p > 0:
-                        term += np.float64(rates[p - 1, s]) * np.float64(part[r, 0, 0, s])
-                    total += np.float64(weights[s]) * term
-                out[r, p, k] = total
+                out[r, p, k] = _weighted(part[r, p, 0], weights, begin, end)
+                if p > 0:
+                    out[r, p, k] += _weighted(part[r, 0, 0], moving[p - 1], begin, end)
 
 
 def _rescale(
