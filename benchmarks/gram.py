@@ -1,4 +1,4 @@
-"""How fast is a Gram matrix? Ratios to the same recursion in NumPy and in JAX, measured in one run.
+"""How fast is a Gram matrix? Ratios to the same recursion in NumPy, in JAX and in plain C, measured in one run.
 
     python benchmarks/gram.py [--quick] [--out benchmarks/records/gram.json]
 
@@ -14,6 +14,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import limit
 from rivals import jax_rivals, numpy_last, numpy_mean, numpy_mlp, numpy_variances
 from rntk import NTK, RNTK
 
@@ -41,42 +43,45 @@ def take_turns(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str
     return best
 
 
-def last_readout(quick: bool) -> list[dict[str, Any]]:
-    n, steps, rounds = (150, 100, 2) if quick else (600, 300, 5)
-    x = np.random.default_rng(0).standard_normal((n, steps))
-    jax_last, _ = jax_rivals()
-    rows = []
-    for dtype, target in (("float64", 20), ("float32", 40)):
-        z = x.astype(dtype)
-        times = take_turns(
-            {
-                "numpy": lambda z=z: numpy_last(z),
-                "jax": lambda z=z: np.asarray(jax_last(z)),
-                "rntk": lambda z=z, dtype=dtype: RNTK(dtype=dtype)(z),
-            },
-            rounds,
-        )
-        rows.append(compare(f"last, {dtype}, N={n}, T={steps}", times, n * (n + 1) / 2 * steps, target))
-    return rows
+#: Targets against the faster of NumPy and JAX, by precision: with AVX2, and with AVX-512.
+TARGETS = {"float64": (20, 26), "float32": (38, 45)}
+#: Most of the time of plain C that the library may take.
+OF_C = 0.9
 
 
-def mean_readout(quick: bool) -> list[dict[str, Any]]:
-    n, steps, rounds = (20, 100, 2) if quick else (60, 300, 3)
-    x = np.random.default_rng(0).standard_normal((n, steps))
-    _, jax_mean = jax_rivals()
+def readouts(quick: bool) -> list[dict[str, Any]]:
+    """`last` and `mean` in both precisions: against NumPy and JAX, and against plain C, with and without a bias."""
+    rng, jax_last, jax_mean, plain_c = np.random.default_rng(0), *jax_rivals(), limit.build()
+    wide = "avx512f" in machine()["flags"]
     rows = []
-    for dtype, target in (("float64", 20), ("float32", 40)):
-        z = x.astype(dtype)
-        root = np.sqrt(numpy_variances(z))
-        times = take_turns(
-            {
-                "numpy": lambda z=z: numpy_mean(z),
-                "jax": lambda z=z, root=root: np.asarray(jax_mean(z, root)),
-                "rntk": lambda z=z, dtype=dtype: RNTK(dtype=dtype, readout="mean")(z),
-            },
-            rounds,
-        )
-        rows.append(compare(f"mean, {dtype}, N={n}, T={steps}", times, n * (n + 1) / 2 * steps**2, target))
+    for readout, sizes in (
+        ("last", (150, 100, 2) if quick else (600, 300, 8)),
+        ("mean", (20, 100, 2) if quick else (60, 300, 5)),
+    ):
+        n, steps, rounds = sizes
+        x = rng.standard_normal((n, steps))
+        work = n * (n + 1) / 2 * steps ** (2 if readout == "mean" else 1)
+        for dtype, targets in TARGETS.items():
+            z = x.astype(dtype)
+            for bias in (0.0, 0.3):
+                kernel = RNTK(readout=readout, dtype=dtype, sigma_b=bias)
+                functions = {"rntk": partial(kernel, z)}
+                if plain_c is not None:
+                    functions["c"] = partial(plain_c, readout, z, 2.0, bias)
+                if not bias:
+                    root = np.sqrt(numpy_variances(z))
+                    functions |= {
+                        "numpy": partial(numpy_last if readout == "last" else numpy_mean, z),
+                        "jax": partial(jax_last, z) if readout == "last" else partial(jax_mean, z, root),
+                    }
+                times = take_turns({name: lambda f=f: np.asarray(f()) for name, f in functions.items()}, rounds)
+                name = f"{readout}, {dtype}{', bias' if bias else ''}, N={n}, T={steps}"
+                if not bias:
+                    slow = {each: times[each] for each in ("rntk", "numpy", "jax")}
+                    rows.append(compare(name, slow, work, targets[wide]))
+                if plain_c is not None:
+                    both = {"rntk": times["rntk"], "c": times["c"]}
+                    rows.append(bound(f"of plain C: {name}", both, times["rntk"] / times["c"], OF_C))
     return rows
 
 
@@ -123,7 +128,7 @@ def limits(quick: bool) -> list[dict[str, Any]]:
             rounds,
         )
         cost = times["ragged"] / ragged_work / (times["equal"] / equal_work)
-        rows.append(bound(f"ragged ({steps // 3}..{steps}) per pair-step, {dtype}", times, cost, 1.3))
+        rows.append(bound(f"ragged ({steps // 3}..{steps}) per pair-step, {dtype}", times, cost, 1.25))
     for title, kernel in (
         ("gradient, 3 hyperparameters (the default kernel)", RNTK()),
         ("gradient, 5 hyperparameters", RNTK(sigma_b=0.1, sigma_h=0.1)),
@@ -132,7 +137,9 @@ def limits(quick: bool) -> list[dict[str, Any]]:
             {"gram": lambda kernel=kernel: kernel(x), "gradient": lambda kernel=kernel: kernel(x, eval_gradient=True)},
             rounds,
         )
-        rows.append(bound(title, times, times["gradient"] / times["gram"], 4.0 if "default" in title else None))
+        rows.append(bound(title, times, times["gradient"] / times["gram"], 3.0 if "default" in title else None))
+    times = take_turns({"depth 1": lambda: RNTK()(x), "depth 3": lambda: RNTK(depth=3)(x)}, rounds)
+    rows.append(bound("depth 3 against depth 1", times, times["depth 3"] / times["depth 1"], 3.3))
     # Growth: the cost per pair-step of long sequences and of many, against a middling one.
     few = 20 if quick else 60
     long = {t: rng.standard_normal((few, t)) for t in ((100, 1000) if quick else (100, 1000, 10_000))}
@@ -163,9 +170,11 @@ def bound(name: str, times: dict[str, float], ratio: float, limit: float | None)
 def machine() -> dict[str, Any]:
     packages = ("rntk", "numpy", "numba", "scipy", "scikit-learn", "jax")
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    flags = next((line.split(":")[1].split() for line in lines if line.startswith("flags")), [])
     model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
     return {
         "cpu": model,
+        "flags": [flag for flag in ("avx2", "avx512f") if flag in flags],
         "threads": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "versions": {package: version(package) for package in packages},
@@ -182,7 +191,7 @@ def main() -> None:
     here = machine()
     console.print(f"{here['cpu']}, {here['threads']} threads, Python {here['python']}, {here['versions']}")
     rows = []
-    for part in (last_readout, mean_readout, mlp, limits):
+    for part in (readouts, mlp, limits):
         rows += part(arguments.quick)
     table = Table("question", "pair-steps/s", "ratio", "target", "reached", "seconds")
     for row in rows:
