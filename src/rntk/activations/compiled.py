@@ -1,8 +1,8 @@
 """How the library compiles: one decorator's worth of decisions, in one place.
 
-In goes a plain Python function at module level and an explicit signature; out comes machine code, cached on
-disk beside the source. Signatures are explicit so that compiled functions can be handed to compiled functions
-as values: a sweep receives the activation it applies, and neither knows the other's source.
+In goes a plain Python function and an explicit signature; out comes machine code, kept on disk (`code_cache`).
+Signatures are explicit so that compiled functions can be handed to compiled functions as values: a sweep receives the
+activation it applies, and neither knows the other's source.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.experimental.function_type import _get_wrapper_address
 from numba.extending import intrinsic
+
+from .code_cache import CodeCache
 
 #: Fused multiply-add is allowed. Nothing else is: reassociation would make results depend on how a loop was
 #: vectorised, and `nnan`/`ninf` would make tests for NaN and infinity lie.
@@ -34,13 +36,11 @@ def compile_function(function: Callable[..., Any], signature: Any, *, allocates:
     `allocates` if it creates arrays.
     """
     options = OPTIONS | {"_nrt": allocates}
-    try:
-        return njit(signature, cache=True, **options)(function)
-    except RuntimeError as error:
-        if "cache" not in str(error):
-            raise
-        # Nowhere to write (read-only installation, no home): compile anew in every process.
-        return njit(signature, **options)(function)
+    dispatcher = njit(**options)(function)
+    dispatcher._cache = CodeCache(function, options)
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return dispatcher
 
 
 class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
