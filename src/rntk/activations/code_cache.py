@@ -99,8 +99,8 @@ class CodeCache(NullCache):  # type: ignore[misc]
 def _complain(path: Path, what: str, error: Exception) -> None:
     if "warning" not in _said:
         _said.add("warning")
-        advice = "to begin afresh delete its folder, or set NUMBA_CACHE_DIR to one that can be written"
-        warn(RuntimeWarning(f"compiled code {what}: {error}; {advice} ({path})"))
+        advice = f"if this comes again delete {path.parent}, or set NUMBA_CACHE_DIR to a folder that can be written"
+        warn(RuntimeWarning(f"compiled code {what} ({error}); {advice}"))
 
 
 def _forget_old(home: Path) -> None:

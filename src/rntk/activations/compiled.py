@@ -28,14 +28,19 @@ FASTMATH = {"contract"}
 #: loop that cuts a few slices per step it cost more than the arithmetic, most of all where threads share an array.
 OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "_nrt": False}
 
+#: For functions that only compiled ones call: what Python and C need to call them isn't made.
+INSIDE = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 
 @cache
-def compile_function(function: Callable[..., Any], signature: Any, *, allocates: bool = False) -> Any:
+def compile_function(
+    function: Callable[..., Any], signature: Any, *, allocates: bool = False, pointer: bool = False
+) -> Any:
     """`function` compiled for `signature`, releasing the GIL, from the disk cache where possible.
 
-    `allocates` if it creates arrays.
+    `allocates` if it creates arrays, `pointer` if compiled code is to call it through one.
     """
-    options = OPTIONS | {"_nrt": allocates}
+    options = OPTIONS | {"_nrt": allocates, "no_cfunc_wrapper": not pointer}
     dispatcher = njit(**options)(function)
     dispatcher._cache = CodeCache(function, options)
     dispatcher.compile(signature)
@@ -67,17 +72,17 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 @cache
 def compile_pointer(function: Callable[..., Any], signature: Any, *, allocates: bool = False) -> FunctionPointer:
     """`function` compiled for `signature`, ready to be passed to compiled functions."""
-    return FunctionPointer(compile_function(function, signature, allocates=allocates), signature)
+    return FunctionPointer(compile_function(function, signature, allocates=allocates, pointer=True), signature)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """`function` for use inside compiled functions only; LLVM inlines it unless it asks for `wide_vectors`."""
-    return njit(**OPTIONS)(function)
+    return njit(**INSIDE)(function)
 
 
 def part_of_loop(function: Callable[..., Any]) -> Any:
     """`function` for use inside a compiled loop: inlined however long it is, or the loop would not be vectorised."""
-    return njit(**OPTIONS, forceinline=True)(function)
+    return njit(**INSIDE, forceinline=True)(function)
 
 
 @intrinsic
