@@ -1,6 +1,6 @@
 """What a first call costs: CPU seconds in fresh processes with nothing compiled, beyond imports.
 
-    python benchmarks/cold.py --out benchmarks/records/cold.json
+python benchmarks/cold.py --out benchmarks/records/cold.json
 """
 
 from __future__ import annotations
