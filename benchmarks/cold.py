@@ -14,9 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gram import machine
 from rich.console import Console
 from rich.table import Table
+
+from gram import machine
 
 #: Everything before is not counted, everything behind is.
 SCRIPT = """
