@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Tests side by side, a file in one process; compiled code has threads of its own, so few processes fill the cores.
 PARALLEL := -n 2 --dist loadfile
 
-.PHONY: help venv demo reproduce docs test test-slow test-browser test-torch oracles browser bench check clean
+.PHONY: help venv demo reproduce docs test test-slow test-browser test-torch oracles browser bench cold check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test-torch   install PyTorch, and run the tests of the array engine with it"
 	@echo "make oracles      compute the stored high-precision values anew: an hour, ten minutes with gmpy2"
 	@echo "make bench        measure speed against NumPy and JAX in one run"
+	@echo "make cold         measure what first calls cost: imports and compilation"
 	@echo "make check        ruff, strict types, tests"
 	@echo "make venv         only create $(VENV) with everything a developer needs"
 
@@ -71,6 +72,9 @@ oracles: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/gram.py
+
+cold: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/cold.py
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

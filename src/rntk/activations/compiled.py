@@ -1,12 +1,13 @@
 """How the library compiles: one decorator's worth of decisions, in one place.
 
-In goes a plain Python function at module level and an explicit signature; out comes machine code, cached on
-disk beside the source. Signatures are explicit so that compiled functions can be handed to compiled functions
-as values: a sweep receives the activation it applies, and neither knows the other's source.
+In goes a plain Python function and an explicit signature; out comes machine code, kept on disk (`code_cache`).
+Signatures are explicit so that compiled functions can be handed to compiled functions as values: a sweep receives the
+activation it applies, and neither knows the other's source.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -17,6 +18,8 @@ from numba import njit, types
 from numba.experimental.function_type import _get_wrapper_address
 from numba.extending import intrinsic
 
+from .code_cache import CodeCache
+
 #: Fused multiply-add is allowed. Nothing else is: reassociation would make results depend on how a loop was
 #: vectorised, and `nnan`/`ninf` would make tests for NaN and infinity lie.
 FASTMATH = {"contract"}
@@ -26,21 +29,30 @@ FASTMATH = {"contract"}
 #: loop that cuts a few slices per step it cost more than the arithmetic, most of all where threads share an array.
 OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "_nrt": False}
 
+#: For functions that only compiled ones call: what Python and C need to call them isn't made.
+INSIDE = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 
 @cache
-def compile_function(function: Callable[..., Any], signature: Any, *, allocates: bool = False) -> Any:
+def compile_function(
+    function: Callable[..., Any], signature: Any, *, allocates: bool = False, pointer: bool = False
+) -> Any:
     """`function` compiled for `signature`, releasing the GIL, from the disk cache where possible.
 
-    `allocates` if it creates arrays.
+    `allocates` if it creates arrays, `pointer` if compiled code is to call it through one.
     """
-    options = OPTIONS | {"_nrt": allocates}
+    options = OPTIONS | {"_nrt": allocates, "no_cfunc_wrapper": not pointer}
+    dispatcher = njit(**options)(function)
+    dispatcher._cache = CodeCache(function, options)
+    collecting = gc.isenabled()
+    gc.disable()  # Numba makes a million objects and few cycles: looking for them took a seventh of the time
     try:
-        return njit(signature, cache=True, **options)(function)
-    except RuntimeError as error:
-        if "cache" not in str(error):
-            raise
-        # Nowhere to write (read-only installation, no home): compile anew in every process.
-        return njit(signature, **options)(function)
+        dispatcher.compile(signature)
+    finally:
+        if collecting:
+            gc.enable()
+    dispatcher.disable_compile()
+    return dispatcher
 
 
 class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
@@ -67,17 +79,17 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 @cache
 def compile_pointer(function: Callable[..., Any], signature: Any, *, allocates: bool = False) -> FunctionPointer:
     """`function` compiled for `signature`, ready to be passed to compiled functions."""
-    return FunctionPointer(compile_function(function, signature, allocates=allocates), signature)
+    return FunctionPointer(compile_function(function, signature, allocates=allocates, pointer=True), signature)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """`function` for use inside compiled functions only; LLVM inlines it unless it asks for `wide_vectors`."""
-    return njit(**OPTIONS)(function)
+    return njit(**INSIDE)(function)
 
 
 def part_of_loop(function: Callable[..., Any]) -> Any:
     """`function` for use inside a compiled loop: inlined however long it is, or the loop would not be vectorised."""
-    return njit(**OPTIONS, forceinline=True)(function)
+    return njit(**INSIDE, forceinline=True)(function)
 
 
 @intrinsic

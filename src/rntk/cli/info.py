@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -51,12 +52,11 @@ def describe_threads() -> str:
 
 def describe_cache() -> str:
     """Where compiled code is kept from one process to the next."""
-    from numba import njit
+    from ..activations.code_cache import code_folders
 
-    try:
-        # Asked of a function of this module, which is never compiled: Numba treats those of a package alike.
-        folder = Path(njit(cache=True)(processor_name).stats.cache_path)
-    except RuntimeError:
-        return "nowhere to keep it: compiled anew by every process; set NUMBA_CACHE_DIR to a writable folder"
-    here = Path(__file__).parent
-    return f"under {here.parent}, beside its sources" if folder.is_relative_to(here) else f"under {folder.parent}"
+    for folder in code_folders():
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return str(folder)
+    return "nowhere to keep it: compiled anew by every process; set NUMBA_CACHE_DIR to a writable folder"

@@ -5,7 +5,6 @@ No number depends on how the matrix is cut, or on which thread a tile runs.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,8 +14,9 @@ from numba import from_dtype, types
 from numpy.typing import NDArray
 
 from ...activations import relu
-from ...activations.compiled import compile_function, inlined
+from ...activations.compiled import compile_function
 from ..contract import Plan, Values
+from ..scale import Scale, take, to_float
 from .memory import LANES, aligned_zeros
 from .relu import compiled_relu, constants
 from .side import PANEL_BYTES, FusedWay, Panel, swept_directions, working_precision
@@ -228,31 +228,35 @@ class Tiles:
             i = np.concatenate([np.arange(left.batch.offsets[row], left.batch.offsets[row + 1]) for row in rows])
             j = np.arange(right.batch.offsets[panel.begin], right.batch.offsets[panel.end])
             rate_i, rate_j = norm_rates_left, norm_rates_right
-        network = self.network
-        nngp, ntk = np.empty((len(i), len(j)), self._working), np.empty((len(i), len(j)), self._working)
-        gradient = np.empty((len(self.plan.directions), len(i), len(j)), self._working)
-        rate_i, rate_j = np.ascontiguousarray(rate_i[:, i]), np.ascontiguousarray(rate_j[:, j])
-        self._rescale(
-            V,
-            Q,
-            *(part[i] for part in (*left.value_scale, *left.tangent_scale)),
-            *(part[j] for part in (*right.value_scale, *right.tangent_scale)),
-            rate_i,
-            rate_j,
-            self._slots,
-            np.array([direction.sigma_v for direction in self.plan.directions], dtype=np.float64),
-            network.sigma_v**2,
-            network.readout_factor,
-            *self._moving,
-            nngp,
-            ntk,
-            gradient,
-        )
+        shape, network = (len(i), len(j)), self.network
+        nngp, ntk = np.empty(shape, self._working), np.empty(shape, self._working)
+        gradient = np.empty((len(self.plan.directions), *shape), self.plan.dtype)
+        value_scales = take(left.value_scale, i), take(right.value_scale, j)
+        tangent_scales = take(left.tangent_scale, i), take(right.tangent_scale, j)
+        scales = [each.mantissa for each in (*value_scales, *tangent_scales)]
+        if len(gradient) or any(each.exponent.any() for each in (*value_scales, *tangent_scales)):
+            V, Q = _scaled(V, *value_scales), _scaled(Q, *tangent_scales)
+            self._differentiate(V, Q, rate_i[:, i, None] + rate_j[:, None, j], gradient)
+            with np.errstate(over="ignore"):
+                V, Q = V.astype(self._working), Q.astype(self._working)
+            scales = [np.ones_like(each) for each in scales]
+        self._rescale(V, Q, *scales, network.sigma_v**2, network.readout_factor, nngp, ntk)
         # Where only the upper triangle is computed, row i is good from column i on.
         valid = np.maximum(i - j[0], 0) if self.symmetric else np.zeros_like(i)
         with np.errstate(over="ignore"):
-            nngp, ntk, gradient = (part.astype(self.plan.dtype, copy=False) for part in (nngp, ntk, gradient))
+            nngp, ntk = (part.astype(self.plan.dtype, copy=False) for part in (nngp, ntk))
         return Block(self.left.index[i], self.right.index[j], nngp, ntk, gradient, valid)
+
+    def _differentiate(self, V: NDArray[Any], Q: NDArray[Any], rates: NDArray[Any], gradient: NDArray[Any]) -> None:
+        """From the derivatives along swept directions, behind the values in V and Q, to those of the kernel."""
+        variance, own, own_moves = self._moving
+        gradient[:] = 0
+        with np.errstate(over="ignore"):
+            for direction, k, out in zip(self.plan.directions, self._slots, gradient, strict=True):
+                if k >= 0:
+                    out[:] = own * (V[:, 1 + k] + rates[k] * V[:, 0]) + variance * (Q[:, 1 + k] + rates[k] * Q[:, 0])
+                if direction.sigma_v:
+                    out += 2 * direction.sigma_v * ((own * V[:, 0] if own_moves else 0.0) + variance * Q[:, 0])
 
     def _sum_lanes(self, panel: Panel, part: NDArray[Any], which: int) -> NDArray[Any]:
         """Weighted sum over the right side's steps; see `_sum_steps`."""
@@ -299,90 +303,37 @@ def _sum_steps(part: Any, weights: Any, moving: Any, starts: Any, lengths: Any, 
                     out[r, p, k] += _weighted(part[r, 0, 0], moving[p - 1], begin, end)
 
 
+def _scaled(unit: NDArray[Any], left: Scale, right: Scale) -> NDArray[np.float64]:
+    """Unit numbers (rows, 1 + P, lanes) times the scales of either side, of any size; zero times infinity is zero."""
+    scale, exponent = np.multiply.outer(left.mantissa, right.mantissa), np.add.outer(left.exponent, right.exponent)
+    unit = unit[..., : len(right.mantissa)]
+    if not exponent.any():
+        return np.asarray(unit * scale[:, None])
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return np.where(unit != 0, unit * to_float(Scale(scale, exponent))[:, None], 0.0)
+
+
 def _rescale(
-    V: Any,
-    Q: Any,
-    value_i: Any,
-    value_exponent_i: Any,
-    tangent_i: Any,
-    tangent_exponent_i: Any,
-    value_j: Any,
-    value_exponent_j: Any,
-    tangent_j: Any,
-    tangent_exponent_j: Any,
-    rate_i: Any,
-    rate_j: Any,
-    slots: Any,
-    sigma_v_moves: Any,
-    variance: float,
-    own: float,
-    moving_variance: float,
-    moving_own: float,
-    own_moves: bool,
-    nngp: Any,
-    ntk: Any,
-    gradient: Any,
-) -> None:
+    V: Any, Q: Any, value_i: Any, value_j: Any, tangent_i: Any, tangent_j: Any, variance: float, own: float,
+    nngp: Any, ntk: Any,
+) -> None:  # fmt: skip
     """Put the scales back and add the readout's own term: 𝒦 = σ_v² V, Θ = (own) V + σ_v² V' Θ[L] (theory.md (13))."""
-    rows, columns = nngp.shape
-    plain = not (value_exponent_j.any() or tangent_exponent_j.any())
-    for a in range(rows):
-        unit_v, unit_q, v, q = V[a, 0], Q[a, 0], nngp[a], ntk[a]
-        value, tangent = value_i[a], tangent_i[a]
-        e, f = value_exponent_i[a], tangent_exponent_i[a]
-        if plain and e == 0 and f == 0:
-            for b in range(columns):
-                v[b] = unit_v[b] * (value * value_j[b])
-                q[b] = unit_q[b] * (tangent * tangent_j[b])
-        else:
-            for b in range(columns):
-                # Zero times a scale beyond the largest float is zero.
-                v[b] = unit_v[b] * _ldexp(value * value_j[b], e + value_exponent_j[b]) if unit_v[b] != 0 else 0.0
-                q[b] = unit_q[b] * _ldexp(tangent * tangent_j[b], f + tangent_exponent_j[b]) if unit_q[b] != 0 else 0.0
-        for p in range(gradient.shape[0]):
-            moved, k = gradient[p, a], slots[p]
-            for b in range(columns):
-                moved[b] = 2 * sigma_v_moves[p] * ((moving_own * v[b] if own_moves else 0.0) + moving_variance * q[b])
-                if k >= 0:
-                    rate = rate_i[k, a] + rate_j[k, b]
-                    by_value = _ldexp(value * value_j[b], e + value_exponent_j[b])
-                    by_tangent = _ldexp(tangent * tangent_j[b], f + tangent_exponent_j[b])
-                    moved[b] += moving_own * (V[a, 1 + k, b] * by_value + rate * v[b])
-                    moved[b] += moving_variance * (Q[a, 1 + k, b] * by_tangent + rate * q[b])
-        for b in range(columns):
+    for a in range(nngp.shape[0]):
+        v, q = nngp[a], ntk[a]
+        for b in range(nngp.shape[1]):
+            v[b] = V[a, 0, b] * (value_i[a] * value_j[b])
+            q[b] = Q[a, 0, b] * (tangent_i[a] * tangent_j[b])
+        for b in range(nngp.shape[1]):
             q[b] = own * v[b] + variance * q[b]
             v[b] = variance * v[b]
-
-
-@inlined
-def _ldexp(x: float, exponent: int) -> float:
-    """x 2^exponent for any exponent; most of the time there is nothing to do."""
-    largest = 1 << 30
-    return x if exponent == 0 else math.ldexp(x, max(min(exponent, largest), -largest))
 
 
 @cache
 def compiled_rescale(dtype: np.dtype[Any]) -> Any:
     """`_rescale` for `dtype`."""
     real = from_dtype(dtype)
-    unit, out = types.Array(real, 3, "C"), types.Array(real, 2, "C")
-    scale = (types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C"))
-    rates = types.Array(types.float64, 2, "C")
-    signature = types.void(
-        unit,
-        unit,
-        *scale * 4,
-        rates,
-        rates,
-        types.Array(types.int64, 1, "C"),
-        types.Array(types.float64, 1, "C"),
-        *(types.float64,) * 4,
-        types.boolean,
-        out,
-        out,
-        types.Array(real, 3, "C"),
-    )
-    return compile_function(_rescale, signature)
+    unit, out, scale = types.Array(real, 3, "C"), types.Array(real, 2, "C"), types.Array(types.float64, 1, "C")
+    return compile_function(_rescale, types.void(unit, unit, *(scale,) * 4, types.float64, types.float64, out, out))
 
 
 @cache

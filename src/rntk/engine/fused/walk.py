@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import from_dtype, types
+from numba import types
 from numpy.typing import NDArray
 
 from ...activations import Activation, Moments
@@ -65,18 +64,18 @@ def walk(
 
     `empty` says where the result lies. `roughly` interpolates the moments of expansions, which are expensive.
     """
-    x = batch.values
+    inputs = _squares(batch.values)
     squares = [np.square(getattr(network, name)) for name in LAYER_SIGMAS]
-    shape = (network.depth, len(x))
+    shape = (network.depth, len(inputs.size))
     q, exponent = empty(shape), np.zeros(shape, dtype=np.int64)
     activation = network.activation
     if activation.homogeneous:
         square = empty(shape)
         unit = float(activation.square(np.ones(1))[0])
-        _compiled_walk(x.dtype)(x, batch.offsets, *squares, unit, q, square, exponent)
+        step = compile_function(_walk_homogeneous, _SIGNATURE)
+        step(*inputs, batch.offsets, *squares, unit, q, square, exponent)
         one = np.broadcast_to(1.0, shape)  # no memory; ψ² is proportional to q
         return Walk(q, exponent, Moments(square, one, one))
-    inputs = _squares(x)
     quiet = activation.linear_at_zero and not any(network.sigma_b) and not any(network.sigma_h)
     if inputs.size.any() and quiet:
         exponent -= np.repeat(_lift(batch, inputs), batch.lengths)
@@ -111,7 +110,7 @@ class _Squares(NamedTuple):
 def _squares(x: NDArray[Any]) -> _Squares:
     x = x.astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
-        mantissa = np.einsum("tc,tc->t", x, x) / x.shape[1]
+        mantissa = np.square(x[:, 0]) if x.shape[1] == 1 else np.einsum("tc,tc->t", x, x) / x.shape[1]
     size = np.zeros(len(x), dtype=np.int64)
     extreme = ~((mantissa > SMALL) & (mantissa < LARGE))
     if extreme.any():
@@ -146,66 +145,40 @@ def require_slopes(network: Network, batch: SequenceBatch, path: Walk) -> None:
         )
 
 
-@cache
-def _compiled_walk(dtype: np.dtype[Any]) -> Any:
-    """`_walk_homogeneous` for inputs of `dtype`."""
-    x = types.Array(from_dtype(dtype), 2, "C", readonly=True)
-    offsets = types.Array(types.int64, 1, "C", readonly=True)
-    reals, table = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
-    counts = types.Array(types.int64, 2, "C")
-    signature = types.void(x, offsets, *(reals,) * 4, types.float64, table, table, counts)
-    return compile_function(_walk_homogeneous, signature, allocates=True)
-
-
 @inlined
 def _shifted(x: float, exponent: int) -> float:
     """x 4^exponent; most of the time there is nothing to do."""
     return x if exponent == 0 else math.ldexp(x, max(2 * exponent, -3000))
 
 
+_reals, _counts = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")
+_table, _exponents = types.Array(types.float64, 2, "C"), types.Array(types.int64, 2, "C")
+_offsets = types.Array(types.int64, 1, "C", readonly=True)
+_SIGNATURE = types.void(_reals, _counts, _offsets, *(_reals,) * 4, types.float64, _table, _table, _exponents)
+
+
 def _walk_homogeneous(
-    x: Any,
-    offsets: Any,
-    sw2: Any,
-    su2: Any,
-    sb2: Any,
-    sh2: Any,
-    unit_square: float,
-    q: Any,
-    square: Any,
-    exponent: Any,
-) -> None:
-    depth, channels = q.shape[0], x.shape[1]
+    inputs: Any, size: Any, offsets: Any, sw2: Any, su2: Any, sb2: Any, sh2: Any, unit_square: float, q: Any,
+    square: Any, exponent: Any,
+) -> None:  # fmt: skip
     nothing = -(1 << 40)  # the exponent of a zero
-    state, state_exponent = np.empty(depth), np.empty(depth, np.int64)
     for i in range(offsets.size - 1):
-        for layer in range(depth):
-            state[layer], state_exponent[layer] = sh2[layer], 0
         for t in range(offsets[i], offsets[i + 1]):
-            below, below_exponent = 0.0, 0
-            for c in range(channels):
-                value = np.float64(x[t, c])
-                below += value * value
-            if not SMALL < below < LARGE:
-                largest = 0.0
-                for c in range(channels):
-                    largest = max(largest, abs(np.float64(x[t, c])))
-                below, below_exponent = 0.0, math.frexp(largest)[1]
-                for c in range(channels):
-                    part = math.ldexp(np.float64(x[t, c]), -below_exponent)
-                    below += part * part
-            below /= channels
-            for layer in range(depth):
-                recurrent, bottom, bias = sw2[layer] * state[layer], su2[layer] * below, sb2[layer]
+            below, below_exponent = inputs[t], size[t]
+            for layer in range(q.shape[0]):
+                state, state_exponent = sh2[layer], 0
+                if t > offsets[i]:
+                    state, state_exponent = square[layer, t - 1], exponent[layer, t - 1]
+                recurrent, bottom, bias = sw2[layer] * state, su2[layer] * below, sb2[layer]
                 # All three parts on the largest exponent; what underflows there is below rounding.
                 e = max(
-                    state_exponent[layer] if recurrent > 0 else nothing,
+                    state_exponent if recurrent > 0 else nothing,
                     below_exponent if bottom > 0 else nothing,
                     0 if bias > 0 else nothing,
                 )
                 if e > nothing:
                     total = (
-                        _shifted(recurrent, state_exponent[layer] - e)
+                        _shifted(recurrent, state_exponent - e)
                         + _shifted(bottom, below_exponent - e)
                         + _shifted(bias, -e)
                     )
@@ -218,9 +191,8 @@ def _walk_homogeneous(
                 else:
                     total, e = 0.0, 0
                 q[layer, t] = total
-                below, below_exponent = unit_square * total, e
-                square[layer, t] = below
-                state[layer], state_exponent[layer] = below, below_exponent
+                square[layer, t] = below = unit_square * total
+                below_exponent = e
 
 
 def _walk_any(
