@@ -44,9 +44,12 @@ def arcs(v: Any, root: Any, one: Any) -> Any:
 
 
 @part_of_loop
-def arcs_and_rate(v: Any, one: Any, tiny: Any) -> Any:
-    """√v A(v), √v B(v), and the latter's derivative 1/(π √(v(2-v))) without its π: one division for all three."""
-    z, near, far = one - v, math.sqrt(max(v, tiny)), math.sqrt(one + (one - v))
+def arcs_and_rate(v: Any, one: Any) -> Any:
+    """√v A(v), √v B(v), and the latter's derivative 1/(π √(v(2-v))) without its π: one division for all three.
+
+    The last is of no use at v = 0.
+    """
+    z, near, far = one - v, math.sqrt(v if v > 0 else one), math.sqrt(one + (one - v))
     bottom = _q(z)
     over = one / (bottom * (near * far))
     root = v * (far * over)

@@ -114,14 +114,14 @@ def _partials(parameters: Any, left: Any, right: Any, gap: Any, u: Any, out: Any
     wide_vectors()
     no_overlap()
     real = u.dtype.type
-    zero, one, two, tiny = real(0), real(1), real(2), real(1e-37)
+    zero, one, two = real(0), real(1), real(2)
     beta = parameters[0]
     rest = one - beta
     over_pi = beta / real(math.pi)
     for k in range(first, n):
         near = u[k] >= 0
         v = min(abs(u[k]), one)
-        less, side, rate = arcs_and_rate(v, one, tiny)
+        less, side, rate = arcs_and_rate(v, one)
         out[0, k] = (v if near else (two - beta) - rest * v) - v * (beta * less)
         out[1, k] = one - beta * side if near else rest + beta * side
         # At v = 0 the derivative of V̂' by u is a cusp, and u doesn't move to first order.

@@ -14,7 +14,7 @@ from numba import from_dtype, types
 from numpy.typing import NDArray
 
 from ...activations import relu
-from ...activations.compiled import compile_function
+from ...activations.compiled import compile_function, inlined
 from ..contract import Plan, Values
 from ..scale import Scale, take, to_float
 from .memory import LANES, aligned_zeros
