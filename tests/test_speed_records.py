@@ -20,3 +20,18 @@ def test_neural_tangents():
         assert [float(ratio) for ratio in stated] == [round(ratios[call], 1) for call in ("K(X)", "K(X, Y)")]
     for row in record["results"]:
         assert row["errors"]["rntk"] < 1e-14
+
+
+def test_gram():
+    """Every row of the table: times, ratios and aims."""
+    record = json.loads((ROOT / "benchmarks" / "records" / "gram.json").read_text())
+    rows = {row["question"]: row for row in record["results"]}
+    table = re.findall(r"^\| ((?:last|mean), .*?) \| (.*) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert not record["quick"]
+    assert len(table) == 8
+    for task, cells in table:
+        *_, ratio, aim, of_c = (cell.strip() for cell in cells.split("|"))
+        assert float(of_c) == round(rows[f"of plain C: {task}"]["ratio"], 2)
+        if ratio:
+            assert float(ratio[:-1]) == round(rows[task]["ratio"], 1)
+            assert f">= {aim[:-1]}x" == rows[task]["target"]

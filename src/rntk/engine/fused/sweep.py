@@ -116,11 +116,14 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                             other[k] = lane_steps[k] != t if by_step else right_lengths[k] != left_lengths[a]
                     for layer in range(1 if simple else depth):
                         row, channels = layout.unit[layer], layout.channels[layer]
-                        marks, upper = layout.marks[layer], layer > 0
-                        under = 0 if simple else max(layer - 1, 0)
+                        marks = layout.marks[layer]
+                        if simple:  # constants, by which most of what follows falls away
+                            upper, under, own = False, 0, -1
+                        else:
+                            upper, under, own = layer > 0, max(layer - 1, 0), layout.own[layer]
                         w, q = W[layer, r, offset : offset + n], Q[layer, r, offset : offset + n]
                         w_below, q_below = W[under, r, offset : offset + n], Q[under, r, offset : offset + n]
-                        own, own_channels = layout.own[layer], layout.own_channels[layer]
+                        own_channels = layout.own_channels[layer]
                         distances(L, R, a, row, channels, far, first, end)
                         if simple or not upper:
                             mix(L, R, a, row, far, w, q, u, theta, farthest, first, end)
