@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...activations import relu
 from ...activations.compiled import compile_function, inlined
+from ...runtime import run_in_threads
 from ..contract import Plan, Values
 from ..scale import Scale, take, to_float
 from .memory import LANES, aligned_zeros
@@ -27,6 +28,8 @@ Index = NDArray[np.int64]
 CHUNK_BYTES = 32768
 #: Pair-steps per tile: a few milliseconds, long against scheduling and short against imbalance.
 TILE_STEPS = 4e6
+#: Pair-steps up to which one thread is faster: more would wait for Python's lock.
+ALONE = 1e7
 #: Largest tile output in numbers: bounds the memory a tile takes whatever the readout.
 TILE_NUMBERS = 4e6
 
@@ -108,8 +111,9 @@ class Tiles:
 
         # The largest first: what is left over at the end is small, and all threads finish together.
         tiles = sorted(self.plan_tiles(), key=lambda tile: -tile.cost)
-        with plan.run.bar(plan.title, sum(tile.cost for tile in tiles)) as advance:
-            plan.run.each(finish, tiles, advance)
+        total = sum(tile.cost for tile in tiles)
+        with plan.run.bar(plan.title, total) as advance:
+            run_in_threads(finish, tiles, plan.run.threads() if total > ALONE else 1, advance)
         return Values(found.get("nngp"), found.get("ntk"), np.moveaxis(gradient, 0, 2))
 
     def plan_tiles(self) -> list[Tile]:
