@@ -11,6 +11,8 @@ from .close import mirrored
 
 #: Distances from being opposite below which they are summed up by themselves: 2 - u would lose too many digits.
 OPPOSITE = 0.01
+#: Rows whose inputs are compared together, where there are more channels than that.
+TOGETHER = 4
 
 
 @part_of_loop
@@ -20,24 +22,30 @@ def _plain(w, zero, two):
 
 
 @part_of_loop
-def distances(L, R, r, row, channels, far, first, n):
-    """Squared distances of the channels that follow `row`, summed up; channels are one or more."""
-    f = L[row + 1, r]
-    for k in range(first, n):
-        d = f - R[row + 1, k]
-        far[k] = d * d
-    # Four channels at a time: the running sum is loaded and stored once for all of them.
+def distances(L, R, r, rows, row, channels, far, first, n):
+    """Squared distances of the channels that follow `row`, summed up, of `rows` rows from r on; channels are one or more."""
+    for i in range(rows):
+        f, sums = L[row + 1, r + i], far[i]
+        for k in range(first, n):
+            d = f - R[row + 1, k]
+            sums[k] = d * d
+    # Four channels at a time: the running sum is loaded and stored once for all of them. All rows before the next four:
+    # what they read on the right is in the first cache for all rows but one.
     fours = row + 2 + (channels - 1) // 4 * 4
     for c in range(row + 2, fours, 4):
-        a, A, b, B, d, D, e, E = L[c, r], R[c], L[c + 1, r], R[c + 1], L[c + 2, r], R[c + 2], L[c + 3, r], R[c + 3]
-        for k in range(first, n):
-            da, db, dd, de = a - A[k], b - B[k], d - D[k], e - E[k]
-            far[k] += (da * da + db * db) + (dd * dd + de * de)
+        A, B, D, E = R[c], R[c + 1], R[c + 2], R[c + 3]
+        for i in range(rows):
+            a, b, d, e, sums = L[c, r + i], L[c + 1, r + i], L[c + 2, r + i], L[c + 3, r + i], far[i]
+            for k in range(first, n):
+                da, db, dd, de = a - A[k], b - B[k], d - D[k], e - E[k]
+                sums[k] += (da * da + db * db) + (dd * dd + de * de)
     for c in range(fours, row + 1 + channels):
-        e, E = L[c, r], R[c]
-        for k in range(first, n):
-            de = e - E[k]
-            far[k] += de * de
+        E = R[c]
+        for i in range(rows):
+            e, sums = L[c, r + i], far[i]
+            for k in range(first, n):
+                de = e - E[k]
+                sums[k] += de * de
 
 
 @part_of_loop

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...activations import arc_coefficients as coefficients
 from ...activations.compiled import compile_function, no_overlap, wide_vectors
-from .lanes import distances
+from .lanes import TOGETHER, distances
 from .memory import LANES
 
 #: Squared distances beyond which inputs are nearly opposite; 4 is exactly so.
@@ -51,7 +51,7 @@ def make_relu(mean: bool, deep: bool, orders_p: int, orders_r: int, orders_q: in
 
     def sweep(
         c, unit, channels, weights, left, right, left_lengths, right_lengths, starts, same, firsts, chunk, W, Q,
-        far, more, value, tangent,
+        fars, more, value, tangent,
     ):  # fmt: skip
         """As in `rntk.engine.fused.sweep`. unit, channels : rows of γ, and how many follow, by layer."""
         wide_vectors()
@@ -59,6 +59,7 @@ def make_relu(mean: bool, deep: bool, orders_p: int, orders_r: int, orders_q: in
         zero, one, two, four, nearly, farthest = c[0], c[1], c[2], c[3], c[4], c[5]
         n = right.shape[2]
         steps = left.shape[0] if mean else min(left.shape[0], right.shape[0])
+        together = TOGETHER if channels[0] > TOGETHER else 1
         for begin in range(0, left.shape[2], chunk):
             rows, first = min(chunk, left.shape[2] - begin), np.uint64(firsts[begin])
             W[:] = two
@@ -93,7 +94,11 @@ def make_relu(mean: bool, deep: bool, orders_p: int, orders_r: int, orders_q: in
                         at = unit[layer]
                         gamma, G = L[at, row], R[at]
                         w, q = W[layer, r, offset : offset + n], Q[layer, r, offset : offset + n]
-                        distances(L, R, row, at, channels[layer], far, first, end)
+                        far = fars[r % together]
+                        if layer > 0:
+                            distances(L, R, row, 1, at, channels[layer], fars[r % together :], first, end)
+                        elif r % together == 0:
+                            distances(L, R, row, min(together, active - r), at, channels[0], fars, first, end)
                         if layer == 0 and gamma * gamma <= four - nearly:
                             for k in range(first, end):
                                 if far[k] > nearly:
@@ -162,6 +167,6 @@ def compiled_relu(dtype: np.dtype[Any], mean: bool, deep: bool) -> Any:
     cube, block = types.Array(real, 3, "C"), types.Array(real, 4, "C")
     signature = types.void(
         vector, integers, integers, types.int64, cube, cube, *(integers,) * 5, types.int64,
-        cube, cube, vector, vector, block, block,
+        cube, cube, types.Array(real, 2, "C"), vector, block, block,
     )  # fmt: skip
     return compile_function(make_relu(mean, deep, *orders), signature)

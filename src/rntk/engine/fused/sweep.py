@@ -27,6 +27,7 @@ from ...activations.compiled import compile_function, no_overlap, wide_vectors
 from ...activations.signatures import forward_signature, partials_signature
 from .close import plain, settle
 from .lanes import (
+    TOGETHER,
     accumulate,
     accumulate_rates,
     distances,
@@ -56,7 +57,7 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
     def sweep(
         step, parameters, layout, tied, left, right, left_lengths, right_lengths, starts, lane_steps,
         same, firsts, chunk, W, Q, norms, dW, dQ, dnorms,
-        far, u, theta, gap, other, out, du, dtheta, dw_norms, value, tangent,
+        fars, u, theta, gap, other, out, du, dtheta, dw_norms, value, tangent,
     ):  # fmt: skip
         """All pairs of a block: V̂ and Q into `value` and `tangent`, (rows, 1 + P, steps kept, n).
 
@@ -66,7 +67,7 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
         same : per row, the lane whose initial state is the row's own (σ_h), or -1. firsts : the first lane it needs.
         W, Q, norms : state (w, Q, λ of close lanes), (L, chunk, slots), of `chunk` rows at a time: as many as stay in
             the first cache. dW, dQ, dnorms : their tangents, (L, P, chunk, slots).
-        far, u, theta, gap, other : working memory of one row: squared distances, u, Θ̂, the gap of variances, lanes that
+        fars : working memory of `TOGETHER` rows, squared distances. u, theta, gap, other : of one row: u, Θ̂, the gap of variances, lanes that
             share no weights. out, du, dtheta, dw_norms : the activation's partials, tangents of u, Θ̂ and w₁.
         """
         wide_vectors()
@@ -75,6 +76,7 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
         n = right.shape[2]
         farthest = W.dtype.type(layout.farthest)
         steps = left.shape[0] if by_step else min(left.shape[0], right.shape[0])
+        together = TOGETHER if layout.channels[0] > TOGETHER else 1
         for begin in range(0, left.shape[2], chunk):
             rows, first = min(chunk, left.shape[2] - begin), np.uint64(firsts[begin])
             W[:] = 1
@@ -124,7 +126,11 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
                         w, q = W[layer, r, offset : offset + n], Q[layer, r, offset : offset + n]
                         w_below, q_below = W[under, r, offset : offset + n], Q[under, r, offset : offset + n]
                         own_channels = layout.own_channels[layer]
-                        distances(L, R, a, row, channels, far, first, end)
+                        far = fars[r % together]
+                        if upper:
+                            distances(L, R, a, 1, row, channels, fars[r % together :], first, end)
+                        elif r % together == 0:
+                            distances(L, R, a, min(together, active - r), row, channels, fars, first, end)
                         if simple or not upper:
                             mix(L, R, a, row, far, w, q, u, theta, farthest, first, end)
                         else:
@@ -271,7 +277,8 @@ def compiled_sweep(dtype: np.dtype[Any], readout: int, gradients: bool, careful:
         types.int64,
         *(cube,) * 3,
         *(block,) * 3,
-        *(vector,) * 4,
+        table,
+        *(vector,) * 3,
         types.Array(types.boolean, 1, "C"),
         *(table,) * 4,
         block,

@@ -18,6 +18,7 @@ from ...activations.compiled import compile_function, inlined
 from ...runtime import run_in_threads
 from ..contract import Plan, Values
 from ..scale import Scale, take, to_float
+from .lanes import TOGETHER
 from .memory import LANES, aligned_zeros
 from .relu import compiled_relu, constants
 from .side import PANEL_BYTES, FusedWay, Panel, swept_directions, working_precision
@@ -26,12 +27,14 @@ from .sweep import LAST, MEAN, PARTIALS, STEPS, compiled_sweep, slots
 Index = NDArray[np.int64]
 #: Bytes of everything swept together: what is touched in a step stays in 48 KiB of L1.
 CHUNK_BYTES = 32768
-#: Pair-steps per tile: a few milliseconds, long against scheduling and short against imbalance.
+#: Work per tile, in pair-steps of a ReLU layer: a few milliseconds, long against scheduling and short against imbalance.
 TILE_STEPS = 4e6
-#: Pair-steps up to which one thread is faster: more would wait for Python's lock.
-ALONE = 1e7
-#: Largest tile output in numbers: bounds the memory a tile takes whatever the readout.
-TILE_NUMBERS = 4e6
+#: Work up to which one thread is faster: more would wait for Python's lock.
+ALONE = 5e6
+#: Layers of ReLU, and channels, that take as long as one of another activation, or as one of ReLU.
+LAYERS, CHANNELS = 4, 16
+#: Largest tile output in numbers: it is written, scaled and put in its place within the second cache.
+TILE_NUMBERS = 2.5e5
 
 
 class Tile(NamedTuple):
@@ -91,6 +94,8 @@ class Tiles:
         network, directions = self.network, len(self._swept)
         self._is_relu = network.activation == relu and network.parameterization == "ntk" and network.tied
         self._is_relu = self._is_relu and not directions and not readout.per_step
+        # Of one pair-step, in those of a layer of ReLU.
+        self._work = (1 if self._is_relu else LAYERS) * network.depth + left.layout.channels[0] / CHANNELS
 
     def run(self) -> Values:
         """All tiles, on the threads of the plan."""
@@ -126,7 +131,7 @@ class Tiles:
                 begin, last = own.begin, min(own.end, panel.end) if self.symmetric else own.end
                 while begin < last:
                     steps = int(self._lengths[begin])
-                    per_row = lanes * (steps if self._by_step else min(steps, right_steps))
+                    per_row = self._work * lanes * (steps if self._by_step else min(steps, right_steps))
                     output = lanes * kept * (steps if self.network.readout.per_step else 1)
                     end = begin + max(1, int(min(TILE_STEPS / per_row, TILE_NUMBERS / output, last - begin)))
                     share = 1 - max(0, begin - panel.begin) / (panel.end - panel.begin) if self.symmetric else 1
@@ -184,10 +189,10 @@ class Tiles:
         layout, lanes, dtype = self.left.layout, panel.array.shape[2], self._working
         chunk, size = self._state(left, lanes)
         state = aligned_zeros((2, layout.depth, chunk, size), dtype)
-        work = aligned_zeros((2, lanes), dtype)
+        work = aligned_zeros((TOGETHER + 1, lanes), dtype)
         compiled_relu(dtype, self._geometry == MEAN, layout.depth > 1)(
             constants(dtype), layout.unit, layout.channels, layout.weights, left, panel.array, lengths, panel.lengths,
-            starts, same, first, chunk, *state, *work, value, tangent,
+            starts, same, first, chunk, *state, work[1:], work[0], value, tangent,
         )  # fmt: skip
 
     def _sweep_any(
@@ -204,7 +209,7 @@ class Tiles:
         compiled_sweep(dtype, self._geometry, directions > 0, careful, simple)(
             step, self.left.parameters, layout, network.tied, left, panel.array, lengths, panel.lengths, starts,
             panel.lane_steps, same, first, chunk, *state[:2], state[-1], *rates[:2], rates[-1],
-            *aligned_zeros((4, lanes), dtype), np.empty(lanes, bool), aligned_zeros((PARTIALS, lanes), dtype),
+            aligned_zeros((TOGETHER, lanes), dtype), *aligned_zeros((3, lanes), dtype), np.empty(lanes, bool), aligned_zeros((PARTIALS, lanes), dtype),
             *aligned_zeros((3, directions, lanes), dtype), value, tangent,
         )  # fmt: skip
 
