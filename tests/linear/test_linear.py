@@ -82,12 +82,19 @@ def test_the_bound_of_equation_22(nu_w):
 # ---- Models ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["direct", "fft", "auto"])
+def choose(by_fft, monkeypatch) -> None:
+    """Have convolutions done by FFT, or lag by lag; None leaves it to them."""
+    if by_fft is not None:
+        monkeypatch.setattr("rntk.linear.filters.fft_saves_work", lambda *sizes: by_fft)
+
+
+@pytest.mark.parametrize("by_fft", [False, True, None])
 @pytest.mark.parametrize("lags", [1, 4, 12, 40])
-def test_a_convolution_is_its_definition(method, lags):
+def test_a_convolution_is_its_definition(by_fft, lags, monkeypatch):
+    choose(by_fft, monkeypatch)
     X = ragged()
     taps = np.random.default_rng(1).standard_normal((lags, 2, 3))
-    found = ScaledConv1D.from_taps(taps, np.linspace(0.5, 2, lags))(X, method=method)
+    found = ScaledConv1D.from_taps(taps, np.linspace(0.5, 2, lags))(X)
     assert len(found) == len(X)
     for got, x in zip(found, X, strict=True):
         assert relative_error(got, plain_convolution(taps, x)) < 1e-13
@@ -145,12 +152,14 @@ def test_spectral_radius_tends_to_the_root_of_nu_w():
     assert not LinearRNN.random(300, nu_w=1.5, seed=0).is_stable
 
 
-def test_gradients_of_a_convolution_are_central_differences():
+def test_gradients_of_a_convolution_are_central_differences(monkeypatch):
     X, rng = ragged(lengths=(4, 7, 2)), np.random.default_rng(3)
     y = [rng.standard_normal((len(x), 2)) for x in X]
     rho, theta = scale_factors(5, 0.4), rng.standard_normal((5, 2, 3))
     exact = ScaledConv1D(rho, theta).gradient(X, y)
-    np.testing.assert_allclose(exact, ScaledConv1D(rho, theta).gradient(X, y, method="fft"), rtol=1e-12)
+    for by_fft in (False, True):
+        choose(by_fft, monkeypatch)
+        np.testing.assert_allclose(exact, ScaledConv1D(rho, theta).gradient(X, y), rtol=1e-12)
     for at in ((0, 0, 0), (2, 1, 2), (4, 0, 1)):
         step = np.zeros_like(theta)
         step[at] = 1e-4
@@ -170,8 +179,6 @@ def test_models_refuse_what_makes_no_sense():
         ScaledConv1D(np.ones(3), np.ones((2, 1, 1)))
     with pytest.raises(ValueError, match="lag 1 has a tap but scale factor zero"):
         ScaledConv1D.from_taps(np.ones((2, 1, 1)), [1.0, 0.0])
-    with pytest.raises(ValueError, match="method"):
-        ScaledConv1D.from_taps(np.ones((2, 1, 1)))([[1.0]], method="slow")
     with pytest.raises(ValueError, match="structure"):
         from_taps(np.ones((2, 1, 1)), "poles")
     with pytest.raises(ValueError, match="taps must be"):
@@ -205,13 +212,14 @@ def test_the_kernel_is_that_of_the_general_engine(engine):
     assert relative_error(sequence_kernel(X, Y, **VARIANCES), kernel(X, Y)) < 1e-13
 
 
-@pytest.mark.parametrize("method", ["fft", "direct", "auto"])
-def test_a_product_with_the_kernel_needs_no_kernel(method):
+@pytest.mark.parametrize("by_fft", [False, True, None])
+def test_a_product_with_the_kernel_needs_no_kernel(by_fft, monkeypatch):
+    choose(by_fft, monkeypatch)
     X, Y = ragged(), ragged(1, lengths=(30, 2, 7))
     v = np.random.default_rng(2).standard_normal((39, 2))
     K = sequence_kernel(X, Y, **VARIANCES)
-    assert relative_error(kernel_product(X, Y, v, method=method, **VARIANCES), K @ v) < 1e-13
-    assert relative_error(kernel_product(X, Y, v[:, 0], method=method, **VARIANCES), K @ v[:, 0]) < 1e-13
+    assert relative_error(kernel_product(X, Y, v, **VARIANCES), K @ v) < 1e-13
+    assert relative_error(kernel_product(X, Y, v[:, 0], **VARIANCES), K @ v[:, 0]) < 1e-13
 
 
 def test_a_long_product_fits_in_memory():
