@@ -65,3 +65,22 @@ def test_a_name_means_one_thing():
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(file.relative_to(house.SOURCE).as_posix())
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
+def test_no_room_reaches_into_another():
+    """Names with an underscore are used where they are defined: in their room."""
+    defined, used = defaultdict(set), defaultdict(set)
+    for room in house.rooms():
+        for file in house.files_of(room):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                    defined[node.name].add(room)
+                elif isinstance(node, ast.Attribute):
+                    (used if isinstance(node.ctx, ast.Load) else defined)[node.attr].add(room)
+                elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                    defined[node.id].add(room)
+                elif isinstance(node, ast.ImportFrom) and node.level:
+                    for alias in node.names:
+                        used[alias.name].add(room)
+    private = {name for name in used if name.startswith("_") and not name.startswith("__") and defined[name]}
+    assert {name: used[name] - defined[name] for name in private if used[name] - defined[name]} == {}

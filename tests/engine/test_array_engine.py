@@ -478,7 +478,7 @@ def test_tiles_of_a_device_go_to_disk(tmp_path, ragged):
         np.testing.assert_array_equal(K.tile(0, 2), library.read(kernel(make(library, X[:4]), make(library, X[8:]))))
         np.testing.assert_array_equal(K.tile(1, 1), library.read(kernel(make(library, X[4:8]))))
     assert rntk.gram.compute(kernel, arrays, out=tmp_path / "K.zarr").found == 6
-    K = rntk.gram.stream(kernel, arrays, make(library, X[:3]), kind="nngp")
+    K = rntk.gram.stream(kernel.of_kind("nngp"), arrays, make(library, X[:3]))
     assert (K.shape, K.symmetric) == ((11, 3), False)
     assert relative_error(K @ np.ones(3), kernel.nngp(X, X[:3]) @ np.ones(3)) < 1e-12
     with pytest.raises(rntk.gram.GramStoreError, match="X is"):

@@ -214,7 +214,7 @@ def test_errors_fall_like_the_root_of_the_width(kernel):
 
 def extrapolated(kernel, X, Y=None, widths=(64, 192), seeds=150):
     """Mean over networks with its O(1/n) part removed by averages at two widths, and its standard error."""
-    narrow, wide = (finite.average_ntk(finite.network(kernel, width), X, Y, seeds=seeds) for width in widths)
+    narrow, wide = (finite.average(finite.network(kernel, width), X, Y, seeds=seeds) for width in widths)
     a, b = widths[0] / (widths[1] - widths[0]), widths[1] / (widths[1] - widths[0])
     return b * wide.mean - a * narrow.mean, np.hypot(b * wide.error, a * narrow.error)
 
@@ -248,13 +248,13 @@ def test_averages_are_those_of_the_networks():
     net = finite.network(RNTK(sigma_h=0.5), width=12)
     X, Y = sequences((3, 2)), sequences((4,), seed=1)
     samples = [finite.empirical_ntk(net, net.init(s, Y), X, Y, state_seed=s).astype(np.float64) for s in (4, 7, 9)]
-    average = finite.average_ntk(net, X, Y, seeds=[4, 7, 9])
+    average = finite.average(net, X, Y, seeds=[4, 7, 9])
     assert relative_error(average.mean, np.mean(samples, axis=0)) < 1e-6
     assert relative_error(average.error, np.std(samples, axis=0, ddof=1) / np.sqrt(3)) < 1e-5
     assert average.networks == 3
     nngp = [finite.empirical_nngp(net, net.init(s, Y), X, Y, state_seed=s) for s in range(2)]
-    assert relative_error(finite.average_nngp(net, X, Y, seeds=2).mean, np.mean(nngp, axis=0)) < 1e-6
-    assert np.isnan(finite.average_ntk(net, X, seeds=1).error).all()
+    assert relative_error(finite.average(net, X, Y, kind="nngp", seeds=2).mean, np.mean(nngp, axis=0)) < 1e-6
+    assert np.isnan(finite.average(net, X, seeds=1).error).all()
 
 
 def test_comparison_record_picture_and_slope():
@@ -384,7 +384,7 @@ def test_mistakes_are_explained():
     with pytest.raises(ValueError, match="pass state_seed"):
         random(random.init(0, X), X)
     with pytest.raises(ValueError, match="at least one network"):
-        finite.average_ntk(net, X, seeds=0)
+        finite.average(net, X, seeds=0)
     with pytest.raises(ValueError, match="nothing to be relative to"):
         finite.compare(RNTK(), widths=(4,), seeds=1, X=np.zeros((2, 3)))
 

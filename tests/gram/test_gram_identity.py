@@ -189,7 +189,7 @@ def test_stores_of_other_arithmetic_are_not_finished_by_this(tmp_path, monkeypat
 def test_identities_last_longer_than_a_process():
     script = (
         "import json, numpy as np\nfrom rntk import RNTK\nfrom rntk.gram.work import make_work\n"
-        "print(json.dumps(make_work(RNTK('tanh') + RNTK(depth=2), np.ones((3, 4)), None, 'ntk', None).identity(None)))"
+        "print(json.dumps(make_work(RNTK('tanh') + RNTK(depth=2), np.ones((3, 4)), None, None).identity(None)))"
     )
     found = {
         subprocess.run(

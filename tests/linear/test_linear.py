@@ -29,7 +29,6 @@ from rntk.linear import (
     memory_profile,
     scale_factors,
     sequence_kernel,
-    to_taps,
 )
 
 VARIANCES = {"nu_w": 0.45, "nu_f": 0.7, "nu_c": 1.3}
@@ -82,12 +81,19 @@ def test_the_bound_of_equation_22(nu_w):
 # ---- Models ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["direct", "fft", "auto"])
+def choose(by_fft, monkeypatch) -> None:
+    """Have convolutions done by FFT, or lag by lag; None leaves it to them."""
+    if by_fft is not None:
+        monkeypatch.setattr("rntk.linear.filters.fft_saves_work", lambda *sizes: by_fft)
+
+
+@pytest.mark.parametrize("by_fft", [False, True, None])
 @pytest.mark.parametrize("lags", [1, 4, 12, 40])
-def test_a_convolution_is_its_definition(method, lags):
+def test_a_convolution_is_its_definition(by_fft, lags, monkeypatch):
+    choose(by_fft, monkeypatch)
     X = ragged()
     taps = np.random.default_rng(1).standard_normal((lags, 2, 3))
-    found = ScaledConv1D.from_taps(taps, np.linspace(0.5, 2, lags))(X, method=method)
+    found = ScaledConv1D.from_taps(taps, np.linspace(0.5, 2, lags))(X)
     assert len(found) == len(X)
     for got, x in zip(found, X, strict=True):
         assert relative_error(got, plain_convolution(taps, x)) < 1e-13
@@ -107,50 +113,45 @@ def test_proposition_2_1_a_rnn_to_taps():
     for n_x, n_y in ((3, 2), (2, 3), (1, 1)):
         rnn = LinearRNN.random(20, n_x, n_y, seed=0, **VARIANCES)
         X = ragged(channels=n_x)
-        outputs = ScaledConv1D.from_taps(to_taps(rnn, 12))(X)
+        outputs = ScaledConv1D.from_taps(rnn.impulse_response(12))(X)
         assert max(relative_error(a, b) for a, b in zip(outputs, rnn(X), strict=True)) < 1e-13
         power = rnn.C @ np.linalg.matrix_power(rnn.W, 3) @ rnn.F / 20**2
-        np.testing.assert_allclose(to_taps(rnn, 12)[3], power, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(rnn.impulse_response(12)[3], power, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("structure", ["delay", "modes"])
 @pytest.mark.parametrize("shape", [(64, 1, 1), (64, 2, 3), (64, 3, 2), (63, 1, 2), (2, 1, 1), (1, 2, 2)])
-def test_proposition_2_1_b_taps_to_rnn(structure, shape):
+def test_proposition_2_1_b_taps_to_rnn(shape):
     taps = np.random.default_rng(0).standard_normal(shape)
-    rnn = from_taps(taps, structure)
+    rnn = from_taps(taps)
     T, n_y, n_x = shape
     assert rnn.n <= T * n_x * n_y
-    assert np.abs(to_taps(rnn, T) - taps).max() < 1e-10  # the issue's bound; rounding is 1e-14
+    assert np.abs(rnn.impulse_response(T) - taps).max() < 1e-10  # the issue's bound; rounding is 1e-14
     assert np.linalg.norm(rnn.W / rnn.n**0.5, 2) < 1 + 1e-12  # well conditioned: never larger than a rotation
     X = ragged(channels=n_x, lengths=(T, max(T // 2, 1)))
     want = [plain_convolution(taps, x) for x in X]
     assert max(relative_error(a, b) for a, b in zip(rnn(X), want, strict=True)) < 1e-10
 
 
-def test_a_delay_line_forgets_and_rotations_repeat():
-    taps = np.random.default_rng(0).standard_normal((8, 1, 1))
-    line, modes = from_taps(taps), from_taps(taps, "modes")
-    assert line.is_stable and line.spectral_radius == 0
-    assert np.abs(to_taps(line, 20)[8:]).max() == 0
-    np.testing.assert_allclose(to_taps(modes, 16)[8:], taps, atol=1e-12)
-    eigenvalues = np.linalg.eigvals(modes.W / 8**0.5)
-    np.testing.assert_allclose(np.sort_complex(eigenvalues**8), np.ones(8), atol=1e-12)
-    assert len(np.unique(eigenvalues.round(6))) == 8  # distinct poles, as in the proof
+def test_a_delay_line_forgets():
+    line = from_taps(np.random.default_rng(0).standard_normal((8, 1, 1)))
+    assert line.spectral_radius == 0
+    assert np.abs(line.impulse_response(20)[8:]).max() == 0
 
 
 def test_spectral_radius_tends_to_the_root_of_nu_w():
     """An erratum: the paper prints ν_W."""
     found = [LinearRNN.random(800, nu_w=0.3, seed=seed).spectral_radius for seed in range(2)]
     assert abs(np.mean(found) - 0.3**0.5) < 0.04
-    assert not LinearRNN.random(300, nu_w=1.5, seed=0).is_stable
 
 
-def test_gradients_of_a_convolution_are_central_differences():
+def test_gradients_of_a_convolution_are_central_differences(monkeypatch):
     X, rng = ragged(lengths=(4, 7, 2)), np.random.default_rng(3)
     y = [rng.standard_normal((len(x), 2)) for x in X]
     rho, theta = scale_factors(5, 0.4), rng.standard_normal((5, 2, 3))
     exact = ScaledConv1D(rho, theta).gradient(X, y)
-    np.testing.assert_allclose(exact, ScaledConv1D(rho, theta).gradient(X, y, method="fft"), rtol=1e-12)
+    for by_fft in (False, True):
+        choose(by_fft, monkeypatch)
+        np.testing.assert_allclose(exact, ScaledConv1D(rho, theta).gradient(X, y), rtol=1e-12)
     for at in ((0, 0, 0), (2, 1, 2), (4, 0, 1)):
         step = np.zeros_like(theta)
         step[at] = 1e-4
@@ -170,10 +171,6 @@ def test_models_refuse_what_makes_no_sense():
         ScaledConv1D(np.ones(3), np.ones((2, 1, 1)))
     with pytest.raises(ValueError, match="lag 1 has a tap but scale factor zero"):
         ScaledConv1D.from_taps(np.ones((2, 1, 1)), [1.0, 0.0])
-    with pytest.raises(ValueError, match="method"):
-        ScaledConv1D.from_taps(np.ones((2, 1, 1)))([[1.0]], method="slow")
-    with pytest.raises(ValueError, match="structure"):
-        from_taps(np.ones((2, 1, 1)), "poles")
     with pytest.raises(ValueError, match="taps must be"):
         from_taps(np.ones((2, 1)))
 
@@ -205,13 +202,14 @@ def test_the_kernel_is_that_of_the_general_engine(engine):
     assert relative_error(sequence_kernel(X, Y, **VARIANCES), kernel(X, Y)) < 1e-13
 
 
-@pytest.mark.parametrize("method", ["fft", "direct", "auto"])
-def test_a_product_with_the_kernel_needs_no_kernel(method):
+@pytest.mark.parametrize("by_fft", [False, True, None])
+def test_a_product_with_the_kernel_needs_no_kernel(by_fft, monkeypatch):
+    choose(by_fft, monkeypatch)
     X, Y = ragged(), ragged(1, lengths=(30, 2, 7))
     v = np.random.default_rng(2).standard_normal((39, 2))
     K = sequence_kernel(X, Y, **VARIANCES)
-    assert relative_error(kernel_product(X, Y, v, method=method, **VARIANCES), K @ v) < 1e-13
-    assert relative_error(kernel_product(X, Y, v[:, 0], method=method, **VARIANCES), K @ v[:, 0]) < 1e-13
+    assert relative_error(kernel_product(X, Y, v, **VARIANCES), K @ v) < 1e-13
+    assert relative_error(kernel_product(X, Y, v[:, 0], **VARIANCES), K @ v[:, 0]) < 1e-13
 
 
 def test_a_long_product_fits_in_memory():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-import types
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -335,43 +334,6 @@ def test_the_users_folder_goes_before_aeon(tmp_path):
 def test_aeons_other_material_is_no_data_set():
     assert "UnitTest" not in available()
     assert "aeon comes without it" in refusal_of("UnitTest")
-
-
-def _fake_aeon(monkeypatch, loader) -> None:
-    module = types.ModuleType("aeon.datasets")
-    module.load_classification = loader
-    monkeypatch.setitem(sys.modules, "aeon", types.ModuleType("aeon"))
-    monkeypatch.setitem(sys.modules, "aeon.datasets", module)
-    spec = types.SimpleNamespace(submodule_search_locations=[])
-    monkeypatch.setattr(bundled_module, "find_spec", lambda name: spec)
-
-
-def test_download_only_when_told(tmp_path, monkeypatch):
-    calls = []
-
-    def loader(name, split, extract_path):
-        calls.append((name, split, extract_path))
-        put(Path(extract_path) / name, name=name, suffix=".ts")
-
-    _fake_aeon(monkeypatch, loader)
-    refusal_of("meat", tmp_path)
-    assert calls == []
-    data = load("meat", tmp_path, download=True, check=False)
-    assert calls == [("Meat", "train", str(tmp_path))]
-    assert data.source == str(tmp_path / "Meat" / "Meat_TRAIN.ts")
-    assert load("Meat", tmp_path, download=True, check=False).name == "Meat"
-    assert len(calls) == 1  # it is there now
-    assert "download=True needs a folder" in refusal_of("Car", download=True)
-
-
-def test_download_that_fails(tmp_path, monkeypatch, no_aeon):
-    assert 'pip install "rntk[aeon]"' in refusal_of("Meat", tmp_path, download=True)
-
-    def loader(name, split, extract_path):
-        raise OSError("no route to host")
-
-    _fake_aeon(monkeypatch, loader)
-    assert "aeon could not fetch it (no route to host)" in refusal_of("Meat", tmp_path, download=True)
 
 
 # ---- Prices and the recording ------------------------------------------------------------------------------

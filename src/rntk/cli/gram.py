@@ -85,6 +85,7 @@ def gram(
             depth=depth,
             readout=readout.value,
             normalize=normalize,
+            kind=kind.value,
             dtype=dtype.value,
             n_jobs=jobs,
         )
@@ -93,7 +94,6 @@ def gram(
                 kernel,
                 content.X,
                 out=out,
-                kind=kind.value,
                 block=block,
                 memory=memory,
                 compress=not plain,

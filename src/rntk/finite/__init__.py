@@ -16,7 +16,7 @@ from ..errors import DivergenceError, need_extra
 
 need_extra("finite", "jax")
 
-from .average import Average, average_nngp, average_ntk
+from .average import Average, average
 from .comparison import Comparison, compare
 from .empirical import empirical_kernels, empirical_nngp, empirical_ntk
 from .network import FiniteNetwork, network
@@ -29,8 +29,7 @@ __all__ = [
     "DivergenceError",
     "FiniteNetwork",
     "Training",
-    "average_nngp",
-    "average_ntk",
+    "average",
     "compare",
     "empirical_kernels",
     "empirical_nngp",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import check_dtype
+from ..errors import check_choice, check_dtype
 from ..kernels.network import KernelPair
 from ..runtime import progress_bar
 from ..sequences import check_channels_agree
@@ -36,17 +36,18 @@ class Average(NamedTuple):
     networks: int
 
 
-def average_ntk(
+def average(
     net: FiniteNetwork,
     X: Any,
     Y: Any = None,
     *,
+    kind: str = "ntk",
     seeds: int | Iterable[int] = 10,
     dtype: Any = "float32",
     memory: int = MEMORY,
     progress: bool | None = None,
 ) -> Average:
-    """Mean of `empirical_ntk` over draws of all weights and initial states, with standard errors.
+    """Mean of an empirical kernel over draws of all weights and initial states, with standard errors.
 
     The mean differs from the limit by O(1/n), a single network by O(1/√n).
 
@@ -58,6 +59,8 @@ def average_ntk(
         As for the kernel.
     Y : sequences, optional
         As for the kernel.
+    kind : "ntk" or "nngp"
+        Of `empirical_ntk`, or of `empirical_nngp`.
     seeds : int or iterable of int
         How many networks, or their seeds. One is held in memory at a time.
     dtype : "float32" or "float64"
@@ -76,37 +79,18 @@ def average_ntk(
     >>> import numpy as np
     >>> from rntk import RNTK, finite
     >>> X = [np.array([1.0, -1.0, 1.0]), np.array([0.5, 0.5])]
-    >>> average = finite.average_ntk(finite.network(RNTK(), width=64), X, seeds=50)
+    >>> average = finite.average(finite.network(RNTK(), width=64), X, seeds=50)
     >>> bool((abs(average.mean - RNTK()(X)) < 5 * average.error).all())
     True
     """
-    return _average("ntk", net, X, Y, seeds, dtype, memory, progress)
-
-
-def average_nngp(
-    net: FiniteNetwork,
-    X: Any,
-    Y: Any = None,
-    *,
-    seeds: int | Iterable[int] = 10,
-    dtype: Any = "float32",
-    memory: int = MEMORY,
-    progress: bool | None = None,
-) -> Average:
-    """Mean of `empirical_nngp` over draws of all weights and initial states; see `average_ntk`."""
-    return _average("nngp", net, X, Y, seeds, dtype, memory, progress)
-
-
-def _average(
-    which: str, net: FiniteNetwork, X: Any, Y: Any, seeds: Any, dtype: Any, memory: int, progress: bool | None
-) -> Average:
+    check_choice("kind", kind, ("ntk", "nngp"))
     chosen = seed_list(seeds)
     mean: Any = 0.0
     squares: Any = 0.0
     with progress_bar(f"width {net.width}", len(chosen), progress) as advance:
-        wanted = {"want_nngp": which == "nngp", "want_ntk": which == "ntk"}
+        wanted = {"want_nngp": kind == "nngp", "want_ntk": kind == "ntk"}
         for count, pair in enumerate(samples(net, X, Y, chosen, dtype, memory, **wanted), start=1):
-            sample = getattr(pair, which).astype(np.float64)
+            sample = getattr(pair, kind).astype(np.float64)
             gap = sample - mean  # Welford's update: nothing cancels
             mean = mean + gap / count
             squares = squares + gap * (sample - mean)

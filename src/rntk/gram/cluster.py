@@ -185,7 +185,6 @@ def as_dask(
     X: Any,
     Y: Any = None,
     *,
-    kind: str = "ntk",
     dtype: Any = None,
     block: int | None = None,
     memory: int | float | str = "1GB",
@@ -198,7 +197,7 @@ def as_dask(
 
     Parameters
     ----------
-    kernel, X, Y, kind, dtype, block
+    kernel, X, Y, dtype, block
         As for `rntk.gram.compute`.
     memory : int or str
         What one tile, and sequences prepared for tiles, may take.
@@ -216,7 +215,7 @@ def as_dask(
     >>> K.sum(axis=1).compute()  # doctest: +SKIP
     """
     dask, array = need_extra("distributed", "dask"), need_extra("distributed", "dask.array")
-    work, budget = make_work(kernel, X, Y, kind, dtype), parse_bytes(memory)
+    work, budget = make_work(kernel, X, Y, dtype), parse_bytes(memory)
     refuse_device(work)
     layout = work.layout(block, budget)
     shared = dask.delayed(TileMaker(work.alone(), layout, budget), pure=False, traverse=False)

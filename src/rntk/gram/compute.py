@@ -30,7 +30,6 @@ def compute(
     out: Any = None,
     *,
     key: str | None = None,
-    kind: str = "ntk",
     dtype: Any = None,
     block: int | None = None,
     memory: int | float | str = "1GB",
@@ -60,8 +59,6 @@ def compute(
         What a function, or the function in a kernel or an activation, is known by; parameters count beside it. Without
         a key a store of such a kernel is never taken for that of a later call: the same function may read other things
         by then. Give another key whenever the function, or anything it reads, is another one.
-    kind : {"ntk", "nngp"}
-        kernel(X), or kernel.nngp(X).
     dtype : "float32", "float64" or None
         For kernel and result; None is that of the kernel.
     block : int, optional
@@ -125,7 +122,7 @@ def compute(
     True
     """
     budget = parse_bytes(memory)
-    work = make_work(kernel, X, Y, kind, dtype, n_jobs)
+    work = make_work(kernel, X, Y, dtype, n_jobs)
     if key is not None and not isinstance(key, str):
         raise TypeError(f"key must be a text, not {type(key).__name__}")
     target, block = _check_target(out), None if block is None else work.fitting_block(block)
@@ -214,7 +211,6 @@ def stream(
     X: Any,
     Y: Any = None,
     *,
-    kind: str = "ntk",
     dtype: Any = None,
     block: int | None = None,
     memory: int | float | str = "1GB",
@@ -227,7 +223,7 @@ def stream(
 
     Parameters
     ----------
-    kernel, X, Y, kind, dtype, block, memory, n_jobs
+    kernel, X, Y, dtype, block, memory, n_jobs
         As for `rntk.gram.compute`.
 
     Returns
@@ -249,7 +245,7 @@ def stream(
     True
     """
     budget = parse_bytes(memory)
-    work = make_work(kernel, X, Y, kind, dtype, n_jobs)
+    work = make_work(kernel, X, Y, dtype, n_jobs)
     keep = True
     try:
         layout = work.layout_in_memory(block, budget)
@@ -306,7 +302,7 @@ def cached(
     ...     bool((K.to_array() == cached(folder, RNTK(), np.ones((5, 3))).to_array()).all())
     True
     """
-    work = make_work(kernel, X, Y, "ntk", None)
+    work = make_work(kernel, X, Y, None)
     identity = None if folder is None else work.identity(key)
     how: dict[str, Any] = {"key": key, "memory": memory, "progress": progress}
     if identity is None or not is_known(identity):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from ..errors import KernelOverflowError, check_choice, check_count, check_dtype, say_bytes
+from ..errors import KernelOverflowError, check_count, check_dtype, say_bytes
 from ..kernels import pairwise
 from ..kernels.pairwise import Pairwise, called, settings_of, with_settings
 from ..runtime import count_threads
@@ -239,15 +239,12 @@ class TileMaker:
         return kept
 
 
-def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | None = None) -> Work:
+def make_work(kernel: Any, X: Any, Y: Any, dtype: Any, n_jobs: int | None = None) -> Work:
     """Check what `rntk.gram.compute` was given. The caller's kernel stays as it is."""
     if isinstance(kernel, type):
         raise TypeError(f"kernel must be a kernel, such as {kernel.__name__}(), not the class {kernel.__name__}")
     if not callable(kernel):
         raise TypeError(f"kernel must be a kernel or a function of two batches of sequences, not {kernel!r}")
-    check_choice("kind", kind, ("ntk", "nngp"))
-    if kind == "nngp" and not settings_of(kernel, "kind"):
-        raise ValueError(f'kind="nngp" is for kernels of networks; {called(kernel)} has no nngp kernel')
     if pairwise.of(kernel).per_step:
         raise ValueError(
             'readout="sequence" has one row per step of every sequence, and tiles have one per sequence; take readout '
@@ -256,7 +253,7 @@ def make_work(kernel: Any, X: Any, Y: Any, kind: str, dtype: Any, n_jobs: int | 
     if dtype is None:
         dtype = np.result_type(*(settings_of(kernel, "dtype") or ["float64"]))
     kept = check_dtype(dtype)
-    kernel = with_settings(kernel, dtype=kept.name, progress=False, **({"kind": kind} if kind == "nngp" else {}))
+    kernel = with_settings(kernel, dtype=kept.name, progress=False)
     if n_jobs is not None:
         count_threads(n_jobs)
         if not settings_of(kernel, "n_jobs"):

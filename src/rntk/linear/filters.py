@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from ..errors import SequenceError, check_choice
+from ..errors import SequenceError
 from ..sequences import SequenceBatch, as_batch
 from ..sequences.targets import read_values_by_step
 
@@ -22,7 +22,6 @@ Array = NDArray[np.float64]
 
 #: Bytes that one block of padded spectra or of the design matrix may take.
 BLOCK_BYTES = 1 << 27
-METHODS = ("auto", "fft", "direct")
 
 
 def read_inputs(X: Any, name: str = "X", channels: int | None = None) -> SequenceBatch:
@@ -41,11 +40,11 @@ def laid_out(values: Array, batch: SequenceBatch, flat: bool = False) -> Any:
     return np.split(values, batch.offsets[1:-1])
 
 
-def convolve(taps: Array, batch: SequenceBatch, method: str = "auto") -> Array:
+def convolve(taps: Array, batch: SequenceBatch) -> Array:
     """A L: y_t = Σ_{j≤t} L_j x_{t-j}, one row per step of the batch, (S, n_y)."""
     lags, n_y, n_x = taps.shape
     out = np.zeros((len(batch.values), n_y))
-    if _chosen(method, batch, lags, n_y) == "direct":
+    if not fft_saves_work(batch, lags, n_y):
         for lag, rows in _shifted(batch, lags):
             out[rows] += batch.values[rows - lag] @ taps[lag].T
         return out
@@ -57,11 +56,11 @@ def convolve(taps: Array, batch: SequenceBatch, method: str = "auto") -> Array:
     return out
 
 
-def correlate(residual: Array, batch: SequenceBatch, lags: int, method: str = "auto") -> Array:
+def correlate(residual: Array, batch: SequenceBatch, lags: int) -> Array:
     """Aᵀ r: G_j = Σ_t r_t x_{t-j}ᵀ summed over all sequences, (J, n_y, n_x)."""
     n_y = residual.shape[1]
     taps = np.zeros((lags, n_y, batch.n_channels))
-    if _chosen(method, batch, lags, n_y) == "direct":
+    if not fft_saves_work(batch, lags, n_y):
         for lag, rows in _shifted(batch, lags):
             taps[lag] = residual[rows].T @ batch.values[rows - lag]
         return taps
@@ -146,15 +145,13 @@ def _blocks(batch: SequenceBatch, lags: int, channels: int) -> Iterator[tuple[Ar
         yield padded(batch.values, rows), rows, size
 
 
-def _chosen(method: str, batch: SequenceBatch, lags: int, n_y: int) -> str:
-    """FFT where it saves work: about 8 log₂ T operations per value against one multiplication per lag."""
-    if check_choice("method", method, METHODS) != "auto":
-        return method
+def fft_saves_work(batch: SequenceBatch, lags: int, n_y: int) -> bool:
+    """Whether the FFT is cheaper: about 8 log₂ T operations per value against one multiplication per lag."""
     longest, m = batch.max_length, batch.n_channels
     direct = len(batch.values) * min(lags, longest) * m * n_y
     size = 2 * longest
     padded = len(batch) * size * (8 * np.log2(size) * (m + n_y) + 2 * m * n_y)
-    return "fft" if padded < direct else "direct"
+    return bool(padded < direct)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,31 +215,29 @@ class ScaledConv1D:
         """Number of outputs."""
         return int(self.theta.shape[1])
 
-    def __call__(self, X: Any, *, method: str = "auto") -> Any:
+    def __call__(self, X: Any) -> Any:
         """Outputs at every step: (N, T, n_y), or a list of (T_i, n_y) for unequal lengths.
 
         Parameters
         ----------
         X : sequences
             (N, T), (N, T, n_x), or a list of (T_i,) or (T_i, n_x).
-        method : "auto", "fft" or "direct"
-            "direct" sums over lags, "fft" multiplies spectra, "auto" takes what needs less work.
         """
         batch = read_inputs(X, channels=self.n_x)
-        return laid_out(convolve(self.taps, batch, method), batch)
+        return laid_out(convolve(self.taps, batch), batch)
 
-    def loss(self, X: Any, y: Any, *, method: str = "auto") -> float:
+    def loss(self, X: Any, y: Any) -> float:
         """½ Σ ‖y_t - f_t‖² over all steps of all sequences."""
-        return float(np.square(self._residual(X, y, method)[1]).sum() / 2)
+        return float(np.square(self._residual(X, y)[1]).sum() / 2)
 
-    def gradient(self, X: Any, y: Any, *, method: str = "auto") -> Array:
+    def gradient(self, X: Any, y: Any) -> Array:
         """∂loss/∂θ, (J, n_y, n_x), exact: √ρ_j Σ_t (f_t - y_t) x_{t-j}ᵀ."""
-        batch, residual = self._residual(X, y, method)
-        return np.asarray(np.sqrt(self.rho)[:, None, None] * correlate(residual, batch, len(self.rho), method))
+        batch, residual = self._residual(X, y)
+        return np.asarray(np.sqrt(self.rho)[:, None, None] * correlate(residual, batch, len(self.rho)))
 
-    def _residual(self, X: Any, y: Any, method: str) -> tuple[Any, Array]:
+    def _residual(self, X: Any, y: Any) -> tuple[Any, Array]:
         batch = read_inputs(X, channels=self.n_x)
-        return batch, convolve(self.taps, batch, method) - read_values_by_step(y, batch, outputs=self.n_y)
+        return batch, convolve(self.taps, batch) - read_values_by_step(y, batch, outputs=self.n_y)
 
     def __repr__(self) -> str:
         kind = "unscaled" if (self.rho == 1).all() else f"rho {self.rho[0]:.3g} … {self.rho[-1]:.3g}"

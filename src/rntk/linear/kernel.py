@@ -177,9 +177,7 @@ def _one_step_back(state: Array, starts: NDArray[np.int64]) -> Array:
     return moved
 
 
-def kernel_product(
-    X: Any, Y: Any, v: Any, *, nu_w: float = 0.3, nu_f: float = 1.0, nu_c: float = 1.0, method: str = "auto"
-) -> Array:
+def kernel_product(X: Any, Y: Any, v: Any, *, nu_w: float = 0.3, nu_f: float = 1.0, nu_c: float = 1.0) -> Array:
     """K(X, Y) v without K: correlate v with Y, scale by ρ, convolve with X. O(ΣT log T) by FFT.
 
     Parameters
@@ -192,8 +190,6 @@ def kernel_product(
         Variance of the recurrent weights.
     nu_f, nu_c : float
         Variances of the input and output weights.
-    method : "auto", "fft" or "direct"
-        As in `ScaledConv1D`.
 
     Returns
     -------
@@ -214,5 +210,5 @@ def kernel_product(
         raise ValueError(f"v must have one row for each of the {len(right.values)} steps of Y; its shape is {v.shape}")
     lags = min(left.max_length, right.max_length)
     rho = scale_factors(lags, nu_w, nu_f, nu_c)
-    taps = rho[:, None, None] * correlate(v.reshape(len(v), -1), right, lags, method)
-    return convolve(taps, left, method).reshape(len(left.values), *v.shape[1:])
+    taps = rho[:, None, None] * correlate(v.reshape(len(v), -1), right, lags)
+    return convolve(taps, left).reshape(len(left.values), *v.shape[1:])

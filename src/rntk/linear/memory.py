@@ -49,16 +49,6 @@ class MemoryProfile:
         """Σ j ρ_j / Σ ρ_j."""
         return float(np.arange(len(self.rho)) @ self.rho / self.rho.sum())
 
-    def envelope(self, steps: int, learning_rate: float, B_2: float) -> Array:
-        """Theorem 4.1: no ‖L_j‖ of an infinitely wide RNN, on average over initialisations, is larger than
-
-            √(n_x n_y ν_C ν_F ν_W^j) + B_2 ρ_j η s
-
-        after s steps of rate η below B_1. `ConvolutionDescent.bounds()` gives B_1 and B_2 for given data.
-        """
-        start = 0.0 if self.initial is None else self.initial
-        return np.asarray(start + B_2 * self.rho * learning_rate * steps)
-
     def plot(self, ax: Any = None) -> Any:
         """ρ_j, and ‖L_j‖ where there are taps, on a logarithmic axis; returns the axes."""
         ax = axes_or_new(ax)

@@ -204,7 +204,7 @@ def seal(values: NDArray[np.float64], offsets: NDArray[np.int64], dtype: np.dtyp
     """
     result = values.astype(dtype, copy=False)
     if all_finite(result):
-        return SequenceBatch._from_checked(result, offsets)
+        return SequenceBatch.from_checked(result, offsets)
     report = ProblemReport(what)
     found = locate(~np.isfinite(result), offsets)
     for entry, sequence in enumerate(found.sequences[: report.LINE_LIMIT].tolist()):

@@ -27,7 +27,7 @@ def unit_norm(batch: SequenceBatch) -> SequenceBatch:
     norms = np.sqrt(runs.sums(runs.values * runs.values))
     norms[norms == 0] = 1
     unit = runs.values / runs.spread(norms)
-    return SequenceBatch._from_checked(unit.reshape(batch.values.shape).astype(batch.dtype, copy=False), batch.offsets)
+    return SequenceBatch.from_checked(unit.reshape(batch.values.shape).astype(batch.dtype, copy=False), batch.offsets)
 
 
 class UnitNorm(SequenceTransformer):
@@ -65,7 +65,7 @@ def z_normalize(batch: SequenceBatch) -> SequenceBatch:
     factors = np.where(runs.are_constant(), 0.0, 1.0 / deviations)
     centred *= runs.spread(factors)
     centred += 0.0  # no negative zeros where a channel is constant
-    return SequenceBatch._from_checked(centred.astype(batch.dtype, copy=False), batch.offsets)
+    return SequenceBatch.from_checked(centred.astype(batch.dtype, copy=False), batch.offsets)
 
 
 class ZNormalize(SequenceTransformer):

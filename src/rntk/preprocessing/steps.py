@@ -147,7 +147,7 @@ def _averaged(batch: SequenceBatch, block_sizes: NDArray[np.int64]) -> SequenceB
     # Blocks are scaled one by one, not by sequence: small values beside a large outlier keep all their digits.
     blocks = scale_runs(batch.values, np.append(starts, batch.offsets[-1]))
     means = np.ldexp(blocks.means(), blocks.exponents)
-    return SequenceBatch._from_checked(means.astype(batch.dtype, copy=False), offsets)
+    return SequenceBatch.from_checked(means.astype(batch.dtype, copy=False), offsets)
 
 
 class Downsample(SequenceTransformer):

@@ -85,7 +85,7 @@ class SequenceBatch:
             object.__setattr__(self, name, view)
 
     @classmethod
-    def _from_checked(cls, values: FloatArray, offsets: NDArray[np.int64]) -> SequenceBatch:
+    def from_checked(cls, values: FloatArray, offsets: NDArray[np.int64]) -> SequenceBatch:
         """Build from arrays known to satisfy the invariants, without scanning them again."""
         batch = object.__new__(cls)
         batch._fill(np.asarray(values), np.asarray(offsets))
@@ -93,7 +93,7 @@ class SequenceBatch:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Arrays come back from a pickle writable; rebuilding through `_fill` restores the flags.
-        return SequenceBatch._from_checked, (self.values, self.offsets)
+        return SequenceBatch.from_checked, (self.values, self.offsets)
 
     @classmethod
     def from_aeon(cls, X: Any, dtype: DTypeLike | None = None) -> SequenceBatch:
@@ -261,10 +261,10 @@ class SequenceBatch:
         lengths = self.lengths[chosen]
         offsets = offsets_of(lengths)
         if (np.diff(chosen) == 1).all():
-            return self._from_checked(self.values[starts[0] : starts[0] + offsets[-1]], offsets)
+            return self.from_checked(self.values[starts[0] : starts[0] + offsets[-1]], offsets)
         # Row r of the result, in sequence i of the result, is row starts[i] + (r - offsets[i]) of this batch.
         rows = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return self._from_checked(self.values[rows], offsets)
+        return self.from_checked(self.values[rows], offsets)
 
     def _check_indices(self, indices: ArrayLike) -> NDArray[np.int64]:
         array = np.asarray(indices)
@@ -295,7 +295,7 @@ class SequenceBatch:
         """
         # Within a sequence the source row r and the target row r' satisfy r + r' = start + stop - 1.
         mirror = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, self.lengths)
-        return self._from_checked(self.values[mirror - np.arange(len(self.values))], self.offsets)
+        return self.from_checked(self.values[mirror - np.arange(len(self.values))], self.offsets)
 
     def astype(self, dtype: DTypeLike) -> SequenceBatch:
         """Return the batch in the given precision; this very batch if it has it already.
@@ -322,7 +322,7 @@ class SequenceBatch:
             with np.errstate(all="ignore"):  # what overflows is reported just below
                 values = self.values.astype(target)
             if all_finite(values):
-                return self._from_checked(values, self.offsets)
+                return self.from_checked(values, self.offsets)
             report_nonfinite(report, values, self.offsets, before_cast=self.values)
         raise report.error()
 

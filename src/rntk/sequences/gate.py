@@ -446,7 +446,7 @@ def _seal(
     values = _join(arrays, target)
     if not all_finite(values):
         report_nonfinite(report, values, offsets, before_cast=_join(arrays, None), sequences=sequences)
-    return None if report else SequenceBatch._from_checked(values, offsets)
+    return None if report else SequenceBatch.from_checked(values, offsets)
 
 
 def _join(arrays: list[RawArray], dtype: np.dtype[Any] | None) -> RawArray:

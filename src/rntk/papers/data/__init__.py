@@ -2,7 +2,7 @@
 
 In: a folder of files as the archives offer them, passed as `folder` or named by the environment variable
 ``RNTK_DATA``; or the few sets that come inside the aeon package. Out: frozen records, whose sequences came through
-`rntk.io.read`. Nothing is fetched from the network unless `load` is told so.
+`rntk.io.read`. Nothing is fetched from the network.
 
 `load` compares a set with what the archive states about it (`archive_facts`). A file that was cut short, an older
 split or another version of a set would otherwise show up as an odd accuracy, and nobody would know why.

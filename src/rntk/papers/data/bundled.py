@@ -1,13 +1,12 @@
-"""What aeon has: the sets inside the package, and those that it can fetch."""
+"""What aeon has: the sets inside the package."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...io.text import refusal
 from .facts import archive_facts
-from .folder import Listing, SplitFiles, list_sets
+from .folder import SplitFiles, list_sets
 
 
 def bundled_sets() -> dict[str, SplitFiles]:
@@ -24,19 +23,3 @@ def bundled_sets() -> dict[str, SplitFiles]:
         for name, pair in list_sets(Path(place) / "datasets" / "data").pairs.items()
         if name in known
     }
-
-
-def fetch(name: str, folder: Path | None) -> Listing:
-    """Have aeon fetch a set from the network into a folder, and return what is there then."""
-    subject = f"data set {name!r}"
-    if folder is None:
-        raise refusal(subject, "download=True needs a folder to write to", "pass folder, or set RNTK_DATA")
-    if find_spec("aeon") is None:
-        raise refusal(subject, "download=True needs aeon, which is not installed", 'pip install "rntk[aeon]"')
-    from aeon.datasets import load_classification
-
-    try:
-        load_classification(name, split="train", extract_path=str(folder))
-    except (ValueError, OSError) as error:
-        raise refusal(subject, f"aeon could not fetch it ({error})", "check the name and the connection") from error
-    return list_sets(folder)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...io import DataFileError, read
 from ...io.text import Missing, refusal
 from ...sequences import SequenceBatch
-from .bundled import bundled_sets, fetch
+from .bundled import bundled_sets
 from .facts import ArchiveFacts, archive_facts
 from .folder import SUFFIXES, VARIABLE, DataPath, Listing, SplitFiles, choose_folder, list_sets
 
@@ -80,7 +80,6 @@ def load(
     *,
     missing: Missing = "interpolate",
     check: bool = True,
-    download: bool = False,
 ) -> DataSet:
     """Return the data set of a name.
 
@@ -97,8 +96,6 @@ def load(
         What to do about values missing inside a series, as in `rntk.io.read`.
     check : bool
         Whether to refuse a set whose sizes are not those of `archive_facts`. Sets without facts are never refused.
-    download : bool
-        Whether aeon may fetch from the network, into `folder`, what is found nowhere else.
 
     Returns
     -------
@@ -121,17 +118,17 @@ def load(
     >>> toy.name, toy.train, toy.train_labels
     ('Toy', SequenceBatch(2 sequences, length 2, 1 channel, float64), array([1, 2]))
     """
-    pair, source = _find(name, folder, download)
+    pair, source = _find(name, folder)
     return _read(pair, source, missing, check)
 
 
 def find_files(name: str, folder: DataPath | None = None) -> tuple[Path, Path]:
     """Return the training and the test file that `load` would read; raises as it does where there are none."""
-    pair, _ = _find(name, folder, download=False)
+    pair, _ = _find(name, folder)
     return pair.train, pair.test
 
 
-def _find(name: str, folder: DataPath | None, download: bool) -> tuple[SplitFiles, str]:
+def _find(name: str, folder: DataPath | None) -> tuple[SplitFiles, str]:
     """Return the files of a set, and where they came from."""
     if not isinstance(name, str) or not name.strip():
         raise refusal("data set", f"name={name!r} is not a name", "pass the archive's name, 'GunPoint' for example")
@@ -140,8 +137,6 @@ def _find(name: str, folder: DataPath | None, download: bool) -> tuple[SplitFile
     root = choose_folder(folder)
     listing = Listing() if root is None else list_sets(root)
     inside = {} if key in listing.pairs else bundled_sets()
-    if download and key not in listing.pairs and key not in inside:
-        listing = fetch(name, root)
     if key in listing.pairs:
         return listing.pairs[key], str(listing.pairs[key].train)
     if key in inside:

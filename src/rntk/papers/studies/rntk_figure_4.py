@@ -30,7 +30,6 @@ from .rntk_figure_4_search import (
     LEAST_RIDGE,
     candidates,
     compiled_feedforward,
-    compiled_fold,
     compiled_recurrent,
     cross_validate,
 )
@@ -228,7 +227,7 @@ class RntkFigure4(Study):
         setup = WindowSettings(**settings)
         prices = load_prices(find_prices(data) or data or "").close if setup.source == "stock" else None
         daily = None if prices is None else days_in_use(prices)
-        for prepare in (compiled_recurrent, compiled_feedforward, compiled_fold):
+        for prepare in (compiled_recurrent, compiled_feedforward):
             prepare()  # before threads would each compile their own
         found: list[Any] = [None] * repetitions
 

@@ -1,7 +1,7 @@
 """Kernel ridge regression with every kernel of the paper's grids at once, for few and short sequences.
 
 What makes a thousand repetitions of Figure 4 affordable: the kernels of a grid run side by side, as lanes of compiled
-loops, and one tridiagonal form of each Gram matrix, computed in the same lanes, serves all ridges.
+loops, and one eigendecomposition of each Gram matrix serves all ridges.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ LANES = 64
 #: The least ridge, as a share of the trace: well above rounding, and well below what a ridge of the grid would be.
 LEAST_RIDGE = 1e-11
 HALF_ROOT = 0.5**0.5
-#: Far below any squared entry that matters, and far above what has no inverse.
-TINY = 1e-280
 
 
 @cache
@@ -121,16 +119,19 @@ def feedforward_grams(X: Array, sigma_w: Array, sigma_b: Array, depths: int) -> 
 
 
 def ridge_losses(K: Array, y: Array, folds: list[Split], ridges: Sequence[float]) -> Array:
-    """(lanes, ridges): mean squared error of each fold, averaged over folds, for Gram matrices (n, n, lanes)."""
-    n, _, lanes = K.shape
-    loss = np.zeros((len(ridges), lanes))
-    most = max(len(test) for _, test in folds)
-    work = np.empty((n, n, lanes)), np.empty((1 + most, n, lanes)), np.empty((8, n, lanes))
-    compiled = compiled_fold()
+    """(lanes, ridges): mean squared error of each fold, averaged over folds, for Gram matrices (n, n, lanes).
+
+    One eigendecomposition of each Gram matrix serves all ridges.
+    """
+    K, loss = np.ascontiguousarray(np.moveaxis(K, 2, 0)), np.zeros((K.shape[2], len(ridges)))
     for train, test in folds:
-        share = 1.0 / (len(test) * len(folds))
-        compiled(K, y, train, test, np.array(ridges, dtype=np.float64), share, *work, loss)
-    return loss.T
+        inner, outer = K[:, train[:, None], train], K[:, test[:, None], train]
+        values, vectors = np.linalg.eigh(inner)
+        ridge = np.maximum(ridges, LEAST_RIDGE * np.trace(inner, axis1=1, axis2=2)[:, None])
+        dual = (y[train] @ vectors)[:, None] / (values[:, None] + ridge[:, :, None])
+        errors = dual @ (outer @ vectors).transpose(0, 2, 1) - y[test]
+        loss += np.square(errors).mean(axis=2) / len(folds)
+    return loss
 
 
 _double = np.dtype(np.float64)
@@ -155,12 +156,6 @@ def compiled_feedforward() -> Any:
     forward = types.FunctionType(forward_signature(_double))
     one = (forward, _vector, _table, _table, *(_vector,) * 3)
     return compile_function(_feedforward, types.void(*one, *(_cube,) * 3, _table, _table, _cubes))
-
-
-@cache
-def compiled_fold() -> Any:
-    one = (_cube, _vector, _index, _index, _vector, types.float64)
-    return compile_function(_fold, types.void(*one, *(_cube,) * 3, _table))
 
 
 def _recurrent(
@@ -287,197 +282,3 @@ def _read_out(left: Any, right: Any, w: Any, Q: Any, out: Any, mirrored: Any) ->
         out[k] = left[k] * right[k] * ((1 - w[k]) + Q[k])
     for k in range(lanes):
         mirrored[k] = out[k]
-
-
-def _fold(
-    K: Any, y: Any, train: Any, test: Any, ridges: Any, share: float, A: Any, Z: Any, work: Any, loss: Any
-) -> None:
-    """Add `share` of the squared errors on `test` to `loss` (ridges, lanes).
-
-    K = H T Hᵀ with T tridiagonal and H a product of reflections serves every ridge: (T + λ) is solved in O(n). Rows of
-    `Z` are targets and test rows of K, reflected along.
-    """
-    n = train.size
-    d, e, v, p, s = work[0], work[1], work[2], work[3], work[4]
-    beta, dot, floor = work[5, 0], work[6, 0], work[7, 0]
-    _gather(K, y, train, test, A, Z, floor)
-    for c in range(n - 1):
-        _reflection(A, c, n, v, beta, d[c], e[c])
-        _product(A, v, p, c + 1, n)
-        _reflect(A, beta, dot, v, p, c + 1, n)
-        _reflect_rows(Z, test.size + 1, beta, dot, v, c + 1, n)
-    _copy(d[n - 1], A[n - 1, n - 1])
-    for r in range(ridges.size):
-        _solve(d, e, Z[0], ridges[r], floor, v, p, s, n)
-        _judge(Z, s, y, test, share, dot, loss[r], n)
-
-
-# Steps of `_fold`. Each is a function of its own, with inner loops that write one array: that is what LLVM vectorises.
-# Of symmetric matrices the lower half is there.
-
-
-@inlined
-def _copy(out: Any, source: Any) -> None:
-    for k in range(out.size):
-        out[k] = source[k]
-
-
-@inlined
-def _gather(K: Any, y: Any, train: Any, test: Any, A: Any, Z: Any, floor: Any) -> None:
-    """Cut the fold out of K; `floor` is the least ridge."""
-    wide_vectors()
-    n, lanes = train.size, K.shape[2]
-    for k in range(lanes):
-        floor[k] = 0.0
-    for a in range(n):
-        for b in range(a + 1):
-            _copy(A[a, b], K[train[a], train[b]])
-        target, wanted = Z[0, a], y[train[a]]
-        for k in range(lanes):
-            target[k] = wanted
-        for t in range(test.size):
-            _copy(Z[1 + t, a], K[test[t], train[a]])
-        own = A[a, a]
-        for k in range(lanes):
-            floor[k] += LEAST_RIDGE * own[k]
-
-
-@inlined
-def _reflection(A: Any, c: int, n: int, v: Any, beta: Any, d: Any, e: Any) -> None:
-    """The reflection 1 - β v vᵀ that leaves e of what column c has below its diagonal d."""
-    wide_vectors()
-    lanes = beta.size
-    total = beta
-    for k in range(lanes):
-        total[k] = 0.0
-    for a in range(c + 1, n):
-        va, column = v[a], A[a, c]
-        for k in range(lanes):
-            va[k] = column[k]
-        for k in range(lanes):
-            total[k] += column[k] * column[k]
-    x, diagonal = v[c + 1], A[c, c]
-    for k in range(lanes):
-        d[k] = diagonal[k]
-    for k in range(lanes):
-        root = math.sqrt(total[k])
-        e[k] = -root if x[k] >= 0 else root
-    for k in range(lanes):
-        both = total[k] + abs(x[k] * e[k])
-        inverse = 1 / both
-        beta[k] = inverse if both > TINY else 0.0  # a column of next to nothing needs no reflection
-    for k in range(lanes):
-        x[k] -= e[k]
-
-
-@inlined
-def _product(A: Any, v: Any, p: Any, first: int, n: int) -> None:
-    """p = A v. Two at a time: the running sum is loaded and stored once for both."""
-    wide_vectors()
-    lanes = v.shape[1]
-    for a in range(first, n):
-        pa = p[a]
-        for k in range(lanes):
-            pa[k] = 0.0
-        twos = first + (n - first) // 2 * 2
-        for b in range(first, twos, 2):
-            one, other = A[max(a, b), min(a, b)], A[max(a, b + 1), min(a, b + 1)]
-            v1, v2 = v[b], v[b + 1]
-            for k in range(lanes):
-                pa[k] += one[k] * v1[k] + other[k] * v2[k]
-        for b in range(twos, n):
-            one, v1 = A[max(a, b), min(a, b)], v[b]
-            for k in range(lanes):
-                pa[k] += one[k] * v1[k]
-
-
-@inlined
-def _reflect(A: Any, beta: Any, dot: Any, v: Any, p: Any, first: int, n: int) -> None:
-    """(1 - β v vᵀ) A (1 - β v vᵀ) = A - v sᵀ - s vᵀ with s = β p - ½ β² (vᵀ p) v and p = A v, which s replaces."""
-    wide_vectors()
-    lanes = beta.size
-    for k in range(lanes):
-        dot[k] = 0.0
-    for a in range(first, n):
-        pa, va = p[a], v[a]
-        for k in range(lanes):
-            dot[k] += pa[k] * va[k]
-    for a in range(first, n):
-        pa, va = p[a], v[a]
-        for k in range(lanes):
-            pa[k] = beta[k] * (pa[k] - 0.5 * beta[k] * dot[k] * va[k])
-    for a in range(first, n):
-        pa, va = p[a], v[a]
-        for b in range(first, a + 1):
-            Aab, pb, vb = A[a, b], p[b], v[b]
-            for k in range(lanes):
-                Aab[k] -= va[k] * pb[k] + pa[k] * vb[k]
-
-
-@inlined
-def _reflect_rows(Z: Any, rows: int, beta: Any, dot: Any, v: Any, first: int, n: int) -> None:
-    """Z (1 - β v vᵀ)."""
-    wide_vectors()
-    lanes = beta.size
-    for z in range(rows):
-        for k in range(lanes):
-            dot[k] = 0.0
-        for a in range(first, n):
-            za, va = Z[z, a], v[a]
-            for k in range(lanes):
-                dot[k] += za[k] * va[k]
-        for k in range(lanes):
-            dot[k] *= beta[k]
-        for a in range(first, n):
-            za, va = Z[z, a], v[a]
-            for k in range(lanes):
-                za[k] -= dot[k] * va[k]
-
-
-@inlined
-def _solve(d: Any, e: Any, z: Any, ridge: float, floor: Any, low: Any, inverse: Any, s: Any, n: int) -> None:
-    """(T + λ) s = z by T + λ = L D Lᵀ: `low` holds L below its diagonal, `inverse` 1/D."""
-    wide_vectors()
-    lanes = floor.size
-    first, da, sa, za = inverse[0], d[0], s[0], z[0]
-    for k in range(lanes):
-        first[k] = 1 / (da[k] + max(ridge, floor[k]))
-    for k in range(lanes):
-        sa[k] = za[k]
-    for a in range(1, n):
-        da, eb, la, ia, ib, sa, sb, za = d[a], e[a - 1], low[a], inverse[a], inverse[a - 1], s[a], s[a - 1], z[a]
-        for k in range(lanes):
-            la[k] = eb[k] * ib[k]
-        for k in range(lanes):
-            ia[k] = 1 / (da[k] + max(ridge, floor[k]) - la[k] * eb[k])
-        for k in range(lanes):
-            sa[k] = za[k] - la[k] * sb[k]
-    sa, ia = s[n - 1], inverse[n - 1]
-    for k in range(lanes):
-        sa[k] *= ia[k]
-    for a in range(n - 2, -1, -1):
-        ia, sa, la, sb = inverse[a], s[a], low[a + 1], s[a + 1]
-        for k in range(lanes):
-            sa[k] = sa[k] * ia[k] - la[k] * sb[k]
-
-
-@inlined
-def _judge(Z: Any, s: Any, y: Any, test: Any, share: float, dot: Any, loss: Any, n: int) -> None:
-    """Squared errors of the predictions Z[1:] s."""
-    wide_vectors()
-    lanes = dot.size
-    for t in range(test.size):
-        wanted = y[test[t]]
-        for k in range(lanes):
-            dot[k] = wanted
-        twos = n // 2 * 2
-        for a in range(0, twos, 2):
-            z1, z2, s1, s2 = Z[1 + t, a], Z[1 + t, a + 1], s[a], s[a + 1]
-            for k in range(lanes):
-                dot[k] -= z1[k] * s1[k] + z2[k] * s2[k]
-        for a in range(twos, n):
-            z1, s1 = Z[1 + t, a], s[a]
-            for k in range(lanes):
-                dot[k] -= z1[k] * s1[k]
-        for k in range(lanes):
-            loss[k] += share * dot[k] * dot[k]
