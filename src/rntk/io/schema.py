@@ -178,6 +178,7 @@ _KERNEL = _CHANNELS | {"kernel_": Kernel}
 _SEQUENCES = _KERNEL | {"sequences_": (SequenceBatch, "n", "channels")}
 _RIDGE = _SEQUENCES | {"dual_coef_": (Array, "n", ...), "n_iter_": int, "residual_?": float}
 _BEST = {"cv_results_": dict, "best_index_": int, "best_params_": dict, "best_score_": float, "loo_score_": float}
+_BEST |= {"notes_?": [str]}
 _SEARCH = _CHANNELS | _BEST | {"sequences_": (SequenceBatch, "n", "channels"), "members_": [Member]}
 _FILTERS = _CHANNELS | {"convolution_": ScaledConv1D, "n_outputs_": (int, "outputs"), "flat_targets_": bool}
 _WEIGHTS = {"coef_": Array, "intercept_": object, "n_features_in_": int, "n_iter_": type(None), "solver_": str}
