@@ -85,8 +85,8 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         """
         if _is_one_sequence(X) and _is_one_sequence(Y):
             raise SequenceError(
-                "X and Y are one sequence each, and a kernel compares sets: kernel([x], [y])[0, 0] is their value. As a "
-                "metric of neighbours or clusters take kernel.distance, which is small where a kernel is large"
+                "X and Y are one sequence each, and a kernel compares sets: kernel([x], [y])[0, 0] is their value. As "
+                "the metric of neighbours or clusters take kernel.distance, which is small where a kernel is large"
             )
         if not eval_gradient:
             return getattr(self._pairs(self.plan(), X, Y), self.network().kind)

@@ -101,7 +101,7 @@ def started_with(kernel: Any, batch: SequenceBatch, max_length: int) -> list[Can
 
 
 def estimate_seconds(work: list[tuple[list[Candidate], SequenceBatch]], prepare: Callable[[Any], Any]) -> float:
-    """About how long it takes to compute candidates on batches and judge them; measured if it is not a matter of course.
+    """About how long it takes to compute candidates on batches and judge them; measured unless it is clearly little.
 
     `prepare` gives the kernel of a candidate as it will be used.
     """

@@ -31,7 +31,7 @@ from .views import View
 
 #: What a report shows of a candidate's results beside its settings, by what it is called there.
 SHOWN = {"ridge": "ridge", "score": "mean_test_score"}
-#: Matrices of the size of a Gram matrix that exist at once: itself in two precisions, eigenvectors, their squares, work.
+#: Matrices of the size of a Gram matrix that exist at once: itself twice, eigenvectors, their squares, work.
 MATRICES = 5
 #: A candidate is left out of the vote if it is worse than the best by more than this many standard errors.
 CLEARLY_WORSE = 2.0
@@ -115,7 +115,7 @@ class _Ensemble(KernelLearner):
 
     @members_.setter
     def members_(self, members: list[Member]) -> None:
-        vars(self)["members_"] = Members(members)
+        self.__dict__["members_"] = Members(members)
 
     def _fitted_kernels(self) -> list[Any]:
         return [member.kernel for member in self.members_]
@@ -235,7 +235,7 @@ class _Ensemble(KernelLearner):
     def report(self) -> dict[str, Any]:
         """What `summary` says, for programs."""
         check_is_fitted(self)
-        lengths, results = self.sequences_.lengths, self.cv_results_
+        lengths, results = self.sequences_.lengths, cast(dict[str, Any], self.cv_results_)
         order = results["rank_test_score"].argsort()[: len(self.members_)]
         classes = getattr(self, "classes_", None)
         # Targets that are all equal leave nothing to predict, and R² compares with their mean.
