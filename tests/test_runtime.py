@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
+import io
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from rntk import runtime
 from rntk.errors import BusyError
-from rntk.runtime import Execution, locked, replacing
+from rntk.runtime import Execution, announce, locked, progress_bar, replacing
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
@@ -65,3 +69,67 @@ def test_an_execution_is_handed_down(capsys):
     assert sorted(seen) == [1, 2, 3, 4]
     assert sum(told) == 4
     assert capsys.readouterr().err == ""
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+
+def moves(monkeypatch):
+    """What bars on the screen are told."""
+    told = []
+    monkeypatch.setattr(runtime._Screen, "move", lambda self, amount, note: told.append((self.title, amount, note)))
+    return told
+
+
+def test_a_bar_inside_another_moves_that(monkeypatch):
+    told = moves(monkeypatch)
+    with progress_bar("outer", 10.0, show=True) as outer:
+        for _ in range(2):
+            with outer.part(5.0, "part"), progress_bar("inner", 4.0, show=True) as inner:
+                inner(1.0)
+                with progress_bar("innermost", 1.0, show=True) as innermost:  # inside, but no part of it
+                    innermost(1.0)
+        with progress_bar("aside", 1.0, show=True) as aside:
+            aside(1.0)
+    assert {title for title, _, _ in told} == {"outer"}
+    assert [amount for _, amount, _ in told] == [0.0, 1.25, 3.75] * 2
+    assert {note for _, _, note in told} == {"part"}
+
+
+def test_a_part_is_never_more_than_it_is(monkeypatch):
+    told = moves(monkeypatch)
+    with progress_bar("outer", 3.0, show=True) as outer, outer.part(3.0):
+        for _ in range(2):
+            with progress_bar("inner", 1.0) as inner:
+                inner(1.0)
+    assert sum(amount for _, amount, _ in told) == 3.0
+
+
+def test_a_notebook_without_widgets_shows_text(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(builtins, "get_ipython", lambda: SimpleNamespace(kernel=None), raising=False)
+    monkeypatch.setattr(runtime, "find_spec", lambda name: None)
+    with progress_bar("quick", 4.0) as bar:
+        bar(1.0)
+    assert stream.getvalue() == ""
+    monkeypatch.setattr(runtime, "PATIENCE", 0.0)
+    with progress_bar("work", 4.0) as bar:
+        bar(1.0)
+    assert stream.getvalue().startswith("\rwork: 25%, 0 s left")
+    assert stream.getvalue().endswith("\n")
+    with progress_bar("search", None) as bar:
+        bar(0.0, "evaluation 1")
+    assert "search, evaluation 1: 0 s" in stream.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_an_announcement_is_made_once_on_a_terminal(monkeypatch, terminal):
+    stream = io.StringIO()
+    stream.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(runtime, "_announced", set())
+    announce("this"), announce("this"), announce("that", show=False)
+    assert stream.getvalue() == "rntk: this\n" * terminal
+    announce("that", show=True)
+    assert stream.getvalue().endswith("rntk: that\n")

@@ -1,7 +1,8 @@
-"""How work runs: on which threads, within how much memory, behind which progress bar; and how it reaches the disk."""
+"""How work runs: on which threads, within how much memory, what it shows meanwhile; and how it reaches the disk."""
 
 from __future__ import annotations
 
+import builtins
 import math
 import numbers
 import os
@@ -9,10 +10,12 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Lock
 from typing import IO, Any
@@ -47,8 +50,8 @@ class Execution:
         """How many threads there are."""
         return count_threads(self.n_jobs)
 
-    def bar(self, title: str, total: float) -> AbstractContextManager[Callable[..., None]]:
-        """The bar: a context that gives advance(amount, note="")."""
+    def bar(self, title: str, total: float) -> AbstractContextManager[Bar]:
+        """The bar: a context that gives a `Bar`."""
         return progress_bar(title, total, self.progress)
 
     def each(
@@ -58,50 +61,182 @@ class Execution:
         run_in_threads(work, items, self.threads(), advance)
 
 
+#: What a bar that is opened inside the work of another one moves instead: one bar is on the screen at a time.
+_outer: ContextVar[Callable[[float], None] | None] = ContextVar("_outer", default=None)
+
+
+class Bar:
+    """What `progress_bar` gives: `bar(amount, note="")` takes the amount of work just done, and a word to show.
+
+    Parameters
+    ----------
+    move : function or None
+        What it is told; None is a bar that nobody sees.
+    """
+
+    def __init__(self, move: Callable[[float, str], None] | None = None) -> None:
+        self._move = move
+
+    def __call__(self, amount: float, note: str = "") -> None:
+        if self._move is not None:
+            self._move(amount, note)
+
+    @contextmanager
+    def part(self, amount: float, note: str = "") -> Iterator[None]:
+        """Work that is `amount` of the whole: a bar that is opened inside moves this one."""
+        if self._move is None:
+            yield
+            return
+        left = amount
+
+        def move(share: float) -> None:
+            nonlocal left
+            step = min(share * amount, left)
+            left -= step
+            self(step, note)
+
+        move(0.0)
+        token = _outer.set(move)
+        try:
+            yield
+        finally:
+            _outer.reset(token)
+        self(left, note)
+
+
 @contextmanager
-def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Callable[..., None]]:
-    """A function advance(amount, note="") that takes the amount of work just done, and a word to show beside the title.
+def progress_bar(title: str, total: float | None, show: bool | None = None) -> Iterator[Bar]:
+    """A `Bar` on standard error.
 
     Parameters
     ----------
     title : str
         What is done.
-    total : float
-        All of the work.
+    total : float or None
+        All of the work, or None if nobody knows.
     show : bool or None
-        None shows a bar on a terminal once the work has taken two seconds; True always, at once; False never.
+        None shows a bar on a terminal or in a notebook once the work has taken two seconds; True always, at once; False
+        never. Inside the work of another bar there is none.
     """
-    terminal = sys.stderr.isatty()
-    if show is False or (show is None and not terminal):
-        yield lambda amount, note="": None
+    outer, screen = _outer.get(), None
+    if outer is not None:
+        bar = Bar(lambda amount, note: outer(amount / total if total else 0.0))
+    elif show is False or (show is None and not is_watched()):
+        yield Bar()
         return
-
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=terminal,  # on a terminal the bar goes when the work is done; in a log its last line stays
-    )
-    task = bar.add_task(title, total=total)
-    begun, started = time.monotonic(), False
-
-    def advance(amount: float, note: str = "") -> None:
-        nonlocal started
-        bar.update(task, advance=amount, description=f"{title}, {note}" if note else title)
-        if not started and (show or time.monotonic() - begun > PATIENCE):
-            bar.start()
-            started = True
-
+    else:
+        screen = _Screen(title, total, 0.0 if show else PATIENCE)
+        bar = Bar(screen.move)
+    token = _outer.set(lambda share: None)
     try:
-        yield advance
+        yield bar
     finally:
-        if started:
-            bar.stop()
+        _outer.reset(token)
+        if screen is not None:
+            screen.close()
+
+
+class _Screen:
+    """A bar on the screen, once `patience` seconds have passed; a line of text in a notebook that can't draw."""
+
+    def __init__(self, title: str, total: float | None, patience: float) -> None:
+        self.title, self.total, self.done = title, total, 0.0
+        self.begun = time.monotonic()
+        self.due = self.begun + patience
+        self.bar: Any = None
+        self.line = ""
+
+    def move(self, amount: float, note: str) -> None:
+        self.done += amount
+        now = time.monotonic()
+        if now < self.due:
+            return
+        title = f"{self.title}, {note}" if note else self.title
+        if in_notebook() and find_spec("ipywidgets") is None:  # Rich draws nothing there, and warns
+            share = self.done / self.total if self.total else 0.0
+            gone = now - self.begun
+            left = f", {say_seconds(gone / share - gone)} left" if share > 0 else ""
+            self.write(f"{title}: {share:.0%}{left}" if self.total else f"{title}: {say_seconds(gone)}")
+            self.due = now + 0.5
+        else:
+            if self.bar is None:
+                self.bar = self.draw()
+            self.bar.update(0, completed=self.done, description=title)
+
+    def draw(self) -> Any:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+        # On a terminal the bar goes when the work is done; in a log its last line stays.
+        bar = Progress(*columns, console=Console(stderr=True), transient=sys.stderr.isatty())
+        bar.add_task(self.title, total=self.total)
+        bar.start()
+        return bar
+
+    def write(self, line: str) -> None:
+        print(f"\r{line:<{len(self.line)}}", end="", file=sys.stderr, flush=True)
+        self.line = line
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+        if self.line:
+            self.write(f"{self.title}: {say_seconds(time.monotonic() - self.begun)}")
+            print(file=sys.stderr)
+
+
+def in_notebook() -> bool:
+    """Whether Python runs behind a notebook."""
+    return hasattr(getattr(builtins, "get_ipython", lambda: None)(), "kernel")
+
+
+def is_watched() -> bool:
+    """Whether somebody looks at standard error: a terminal, or a notebook."""
+    return sys.stderr.isatty() or in_notebook()
+
+
+_announced: set[str] = set()
+
+
+def announce(text: str, show: bool | None = None) -> None:
+    """Say on standard error, once in a process, what goes on; `show` as in `progress_bar`."""
+    if text not in _announced and (is_watched() if show is None else show):
+        _announced.add(text)
+        print(f"rntk: {text}", file=sys.stderr)
+
+
+def say_seconds(seconds: float) -> str:
+    """A time as people say it.
+
+    Examples
+    --------
+    >>> say_seconds(12.3), say_seconds(200), say_seconds(9000)
+    ('12 s', '3 min', '2.5 h')
+    """
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def text_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1) -> str:
+    """A table in plain text; all columns but the first `left` are numbers, and floats have four digits.
+
+    Examples
+    --------
+    >>> print(text_table(["view", "ridge"], [["values", 0.1], ["differences", 2.0]]))
+    view         ridge
+    ------------------
+    values         0.1
+    differences      2
+    """
+    cells = [[f"{each:.4g}" if isinstance(each, float) else str(each) for each in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    lines = [
+        "  ".join(f"{cell:{'<' if k < left else '>'}{widths[k]}}" for k, cell in enumerate(row)).rstrip()
+        for row in (headings, *cells)
+    ]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
 def count_threads(n_jobs: int | None) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from rntk import RNTK
+from rntk import RNTK, runtime
 from rntk.activations import code_cache
 from rntk.activations.compiled import compile_function
 
@@ -128,7 +128,7 @@ def test_old_folders_go(folder, monkeypatch):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_compiling_is_announced_once_on_a_terminal(folder, monkeypatch, terminal):
     compiled(3.0)
-    code_cache._said.clear()
+    runtime._announced.clear()
     stream = io.StringIO()
     stream.isatty = lambda: terminal
     monkeypatch.setattr(sys, "stderr", stream)

@@ -107,6 +107,11 @@ def test_fit_says_what_it_chose_and_where_it_put_it(train, tmp_path):
     assert load(path).classes_.tolist() == ["fast", "slow"]
 
 
+def test_fit_prints_the_summary_of_the_model(train, tmp_path):
+    printed = succeed("fit", train, "--out", tmp_path / "model.rntk")
+    assert printed.startswith(load(tmp_path / "model.rntk").summary() + "\nTime: ")
+
+
 def test_the_same_fit_gives_the_same_model(train, held_out, tmp_path):
     models = []
     for name in ("a.rntk", "b.rntk"):

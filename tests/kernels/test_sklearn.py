@@ -16,9 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from rntk import NTK, RNTK, RNTKRidge, SequenceBatch, as_batch, gram
+from rntk import NTK, RNTK, RNTKRidge, SequenceBatch, SequenceError, as_batch, gram
 from rntk.activations import leaky_relu
 from rntk.kernels import pairwise
 
@@ -333,3 +334,35 @@ def test_svc_takes_a_ragged_list_as_it_is():
         .decision_function(RNTK(sigma_b=0.1)(X[:3], X)),
     )
     assert cross_val_score(SVC(kernel=RNTK(sigma_b=0.1), C=10.0), X, labels, cv=3).mean() > 0.8
+
+
+# -- neighbours --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [RNTK(), RNTK(normalize=True, readout="mean"), NTK(depth=2, sigma_b=0.3)])
+def test_neighbours_by_the_distance_of_a_kernel(kernel):
+    X = np.random.default_rng(0).standard_normal((24, 5))
+    y = (X[:, -1] > 0).astype(int)
+    K = kernel(X)
+    wanted = np.sqrt(np.diag(K)[:, None] + np.diag(K) - 2 * K)
+    np.testing.assert_allclose(kernel.distance(X), wanted, atol=1e-7)
+    np.testing.assert_allclose(kernel.distance(X[:4], X), wanted[:4], atol=1e-6)
+    assert kernel.distance(X[0], X[1]) == pytest.approx(wanted[0, 1])
+    model = clone(KNeighborsClassifier(3, metric=kernel.distance)).fit(X[:16], y[:16])
+    nearest = np.argsort(wanted[16:, :16], axis=1)[:, :3]
+    np.testing.assert_array_equal(model.kneighbors(X[16:])[1], nearest)
+    whole = KNeighborsClassifier(3, metric="precomputed").fit(kernel.distance(X[:16]), y[:16])
+    np.testing.assert_array_equal(whole.predict(kernel.distance(X[16:], X[:16])), model.predict(X[16:]))
+
+
+def test_a_kernel_is_no_metric_and_says_what_is():
+    X = np.random.default_rng(0).standard_normal((8, 5))
+    with pytest.raises(SequenceError, match=r"kernel\.distance"):
+        KNeighborsClassifier(1, metric=RNTK()).fit(X, np.arange(8) % 2).predict(X)
+    with pytest.raises(ValueError, match="no single value"):
+        RNTK(readout="sequence").distance(X)
+
+
+def test_equal_kernels_have_one_hash():
+    assert RNTK(sigma_w=[1.0, 2.0], depth=2) == RNTK(sigma_w=[1.0, 2.0], depth=2)
+    assert len({RNTK(), RNTK(), NTK()}) == 2

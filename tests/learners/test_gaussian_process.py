@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from rntk import NTK, RNTK, KernelOverflowError, RNTKGaussianProcessRegressor
+from rntk import NTK, RNTK, KernelOverflowError, RNTKGaussianProcessRegressor, load, save
 
 
 def ragged(seed, n=12, channels=1, shortest=3, longest=9):
@@ -169,10 +169,45 @@ def test_duplicates_without_noise_are_explained():
         RNTKGaussianProcessRegressor(noise=0.0, optimizer=None).fit(X, np.arange(4.0))
 
 
-def test_one_target_only_and_one_kind_of_spread():
+@pytest.mark.parametrize("normalize_y", [False, True])
+def test_several_targets_are_several_processes_of_one_kernel(normalize_y, tmp_path):
+    rng = np.random.default_rng(9)
+    X, new = rng.standard_normal((15, 6)), rng.standard_normal((4, 6))
+    Y = np.stack([X.sum(axis=1), 3 * X[:, 0] + 1, X[:, 1] - X[:, 2]], axis=1)
+    settings = {"noise": 0.1, "optimizer": None, "normalize_y": normalize_y}
+    model = RNTKGaussianProcessRegressor(RNTK(sigma_b=0.3), **settings).fit(X, Y)
+    each = [RNTKGaussianProcessRegressor(RNTK(sigma_b=0.3), **settings).fit(X, y) for y in Y.T]
+    assert model.log_marginal_likelihood() == pytest.approx(sum(one.log_marginal_likelihood() for one in each))
+    gradients = [one.log_marginal_likelihood(one._theta(), eval_gradient=True)[1] for one in each]
+    np.testing.assert_allclose(
+        model.log_marginal_likelihood(model._theta(), eval_gradient=True)[1], np.sum(gradients, axis=0), rtol=1e-9
+    )
+    for flags in ({"return_std": True}, {"return_cov": True}):
+        found = model.predict(new, **flags, include_noise=True)
+        wanted = zip(*(one.predict(new, **flags, include_noise=True) for one in each), strict=True)
+        for part, parts in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(part, np.stack(parts, axis=-1), rtol=1e-9, atol=1e-12)
+    theirs = GaussianProcessRegressor(RNTK(sigma_b=0.3), alpha=0.1, optimizer=None, normalize_y=normalize_y).fit(X, Y)
+    np.testing.assert_allclose(model.predict(new), theirs.predict(new), rtol=1e-8)
+    sample = model.sample_y(new, n_samples=4000, random_state=1)
+    mean, std = model.predict(new, return_std=True)
+    assert sample.shape == (4, 3, 4000)
+    assert (np.abs(sample.mean(axis=2) - mean) < 5 * std / np.sqrt(4000)).all()
+    np.testing.assert_allclose(sample.std(axis=2), std, rtol=0.1)
+    save(model, tmp_path / "model.rntk")
+    np.testing.assert_array_equal(load(tmp_path / "model.rntk").predict(new), model.predict(new))
+
+
+def test_a_fit_shows_one_bar(capsys):
     X = ragged(8)
-    with pytest.raises(ValueError, match="2 columns"):
-        RNTKGaussianProcessRegressor().fit(X, np.zeros((12, 2)))
+    RNTKGaussianProcessRegressor(RNTK(progress=True)).fit(X, np.arange(12.0))
+    shown = capsys.readouterr().err
+    assert len(shown.splitlines()) == 1
+    assert "Gaussian process" in shown
+
+
+def test_one_kind_of_spread():
+    X = ragged(8)
     model = RNTKGaussianProcessRegressor(optimizer=None).fit(X, np.arange(12.0))
     with pytest.raises(ValueError, match="not for both"):
         model.predict(X, return_std=True, return_cov=True)

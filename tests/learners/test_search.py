@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,9 @@ from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 
 from helpers.data import waves
-from rntk import RNTK, RNTKClassifier, RNTKClassifierCV, RNTKRegressor, RNTKRegressorCV, as_batch, suggest
+from rntk import RNTK, RNTKClassifier, RNTKClassifierCV, RNTKRegressor, RNTKRegressorCV, as_batch, load, save, suggest
 from rntk.activations import HermiteActivation
-from rntk.learners.search import ensemble
+from rntk.learners.search import candidates, ensemble
 from rntk.learners.search.candidates import Candidate, candidates_for
 from rntk.learners.search.ensemble import Trial, choose, in_order, sample
 from rntk.learners.search.leave_one_out import Judgement, ridge_path
@@ -59,6 +60,17 @@ def test_long_sequences_are_averaged_down_for_the_mean_readout_only():
     short = candidates_for(as_batch(np.random.default_rng(0).standard_normal((3, 50))), 200)
     assert {c.view.block for c in short} == {1}
     assert len({(c.view, repr(c.kernel)) for c in short}) == len(short)
+
+
+@pytest.mark.parametrize("source", [RNTKClassifier.__doc__, Path("docs/tutorials/classify-your-series.md")])
+def test_the_number_of_kernels_is_what_the_pages_say(source):
+    """Few for short sequences that are z-normalised, most for long ones that differ in size."""
+    rng, counts = np.random.default_rng(0), []
+    for length in (50, 150, 450):
+        X = rng.standard_normal((5, length)) * [[1], [2], [3], [4], [5]]
+        counts += [len(candidates_for(as_batch(each), 200)) for each in (X, View("values")(as_batch(X)))]
+    text = source if isinstance(source, str) else (Path(__file__).parents[2] / source).read_text(encoding="utf-8")
+    assert re.findall(r"tries (.*?) kernels", text) == [f"{min(counts)} to {max(counts)}"]
 
 
 # -- views -------------------------------------------------------------------------------------------------------------
@@ -252,6 +264,78 @@ def test_every_kernel_is_computed_once(monkeypatch, most, again):
     monkeypatch.setattr(ensemble, "gram", lambda *given: calls.append(given) or real(*given))
     model = RNTKClassifier(n_members=2, max_sequences=most).fit(X, y)
     assert len(calls) == len(model.cv_results_["params"]) + again
+
+
+# -- what is said and shown --------------------------------------------------------------------------------------------
+
+
+def test_what_saves_time_is_said_and_kept(capsys, tmp_path):
+    X, y = waves(5, n=40, lengths=(20, 26))
+    model = RNTKClassifier(max_length=8, max_sequences=30, n_members=2, progress=True).fit(X, y)
+    averaged, sampled = model.notes_
+    assert re.search(r"up to 25 steps are averaged down to 7 and 4 .*max_length=8", averaged)
+    assert "30 of 40 sequences (max_sequences=30)" in sampled
+    shown = capsys.readouterr().err
+    assert all(shown.count(f"rntk: {note}\n") == 1 and note in model.summary() for note in model.notes_)
+    save(model, tmp_path / "model.rntk")
+    assert load(tmp_path / "model.rntk").notes_ == model.notes_
+    assert RNTKClassifier(n_members=2).fit(X, y).notes_ == []
+
+
+def test_a_search_of_more_than_a_minute_says_so_before(monkeypatch):
+    X, y = waves(5, n=20)
+    monkeypatch.setattr(ensemble, "estimate_seconds", lambda work, prepare: 200.0)
+    model = RNTKClassifier(n_members=2).fit(X, y)
+    assert re.fullmatch(r"\d+ kernels take about 3 min and \S+ \wB of memory", model.notes_[-1])
+
+
+def test_the_estimate_is_of_the_right_size(monkeypatch):
+    """Measured on a few sequences, for all of them; nothing is measured if it is little anyway."""
+    X, y = waves(6, n=120, lengths=(60, 61))
+    batch = as_batch(X)
+    work = [(candidates_for(batch, 200), batch)]
+    kernels = []
+    assert candidates.estimate_seconds(work, kernels.append) == 0.0
+    assert not kernels
+    monkeypatch.setattr(candidates, "SLOW_STEP", 1.0)
+    RNTKClassifier().fit(X, y)  # compiled
+    real = RNTKClassifier().fit(X, y).cv_results_["seconds"].sum()
+    assert real / 30 < candidates.estimate_seconds(work, lambda kernel: kernel) < 30 * real
+
+
+def test_members_print_as_a_table(tmp_path):
+    X, y = waves(0, n=24)
+    model = RNTKClassifier(n_members=3).fit(X, y)
+    lines = repr(model.members_).splitlines()
+    assert len(lines) == 2 + len(model.members_)
+    assert lines[0].split() == ["view", "kernel", "ridge"]
+    assert all(str(member.kernel) in line for member, line in zip(model.members_, lines[2:], strict=True))
+    assert "array" not in repr(model.members_[0])
+    save(model, tmp_path / "model.rntk")
+    assert repr(load(tmp_path / "model.rntk").members_) == repr(model.members_)
+    assert repr(pickle.loads(pickle.dumps(model)).members_) == repr(model.members_)
+    with pytest.raises(AttributeError, match="not fitted"):
+        RNTKClassifier().members_  # noqa: B018
+
+
+def test_prediction_shows_one_bar_and_looks_once_at_each_view(monkeypatch, capsys):
+    X, y = waves(0, n=24)
+    model = RNTKClassifier(n_members=8, progress=True).fit(X, y)
+    capsys.readouterr()
+    seen = []
+    real = View.__call__
+    monkeypatch.setattr(View, "__call__", lambda self, batch: seen.append(self) or real(self, batch))
+    model.predict(X)
+    assert sorted(map(str, seen)) == sorted({str(member.view) for member in model.members_})
+    shown = capsys.readouterr().err
+    assert len(shown.splitlines()) == 1
+    assert "Prediction" in shown
+
+
+@pytest.mark.parametrize("learner", [RNTKClassifier, RNTKRegressor])
+def test_notebooks_show_learners(learner):
+    X, y = waves(0, n=12)
+    assert "max_length" in learner(start=RNTK(sigma_w=1.2)).fit(X, y)._repr_html_()
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ loops, and suggestions against what the paper claims."""
 from __future__ import annotations
 
 import json
+import sys
 from itertools import cycle
 
 import numpy as np
@@ -12,9 +13,10 @@ import pytest
 from rntk import NTK, RNTK, KernelOverflowError, Sensitivity, input_gradient, sensitivity, suggest
 from rntk.engine import slopes as passes
 from rntk.engine.slopes import PairGradients, join
+from rntk.errors import MissingExtraError
 from rntk.sequences import as_batch
 from rntk.theory.sensitivity import curves
-from rntk.theory.suggest import GRID
+from rntk.theory.suggest import GRID, Suggestion
 
 SETTINGS = {"sigma_w": 1.2, "sigma_u": 0.8, "sigma_b": 0.3, "sigma_h": 0.2}
 OPTIONS = [
@@ -436,3 +438,26 @@ def test_suggest_passes_over_settings_that_an_expansion_cannot_resolve():
     X = 30 * np.random.default_rng(0).normal(size=(6, 10))
     found = suggest(X, "tanh")
     assert np.isfinite([getattr(found.kernel, name) for name in ("sigma_w", "sigma_u")]).all()
+
+
+# -- what is printed ---------------------------------------------------------------------------------------------------
+
+
+def test_curves_and_suggestions_print_as_tables():
+    X = np.random.default_rng(0).standard_normal((10, 20))
+    found = suggest(X)
+    assert "array" not in repr(found) and f"{found.kernel.sigma_w:g}" in repr(found)
+    assert " ".join(repr(found).split()).endswith(found.explanation)
+    curve = repr(found.curve)
+    assert len(curve.splitlines()) == 7
+    assert repr(found.kernel) in curve and f"{found.curve.flatness:.4g}" in curve
+
+
+@pytest.mark.parametrize("method", [Sensitivity.plot, Suggestion.plot])
+def test_pictures_name_the_extra_they_need(method, monkeypatch):
+    assert "rntk[plot]" in method.__doc__
+    X = np.random.default_rng(0).standard_normal((4, 5))
+    found = suggest(X) if method is Suggestion.plot else sensitivity(RNTK(), X)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtraError, match=r"rntk\[plot\]"):
+        found.plot()

@@ -24,7 +24,7 @@ from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
 from ..errors import warn
-from ..runtime import replacing
+from ..runtime import announce, replacing
 
 PACKAGE = Path(__file__).parents[1]
 #: Folders that are kept: of other sources, or of other versions of Python and Numba. The oldest go first.
@@ -63,9 +63,7 @@ class CodeCache(NullCache):  # type: ignore[misc]
                 continue
             except Exception as error:  # whatever unpickling and LLVM may say to code that isn't what they expect
                 _complain(path, "can't be used and is compiled anew", error)
-        if "compiling" not in _said and sys.stderr.isatty():
-            print("rntk: compiling for this machine, once; a few seconds", file=sys.stderr)
-        _said.add("compiling")
+        announce("compiling for this machine, once; a few seconds")
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:

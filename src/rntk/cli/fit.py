@@ -21,7 +21,7 @@ from .options import (
     check_target,
     read_data,
 )
-from .output import counted, make_console, make_table, print_json, short
+from .output import make_console, print_json
 from .refusal import refuse, refusing
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def fit(
     content = read_data(data, label, format, missing)
     classify, y = _targets(content, task)
 
+    from .. import __version__
     from ..io import save
     from ..learners import RNTKClassifier, RNTKRegressor
 
@@ -77,12 +78,15 @@ def fit(
     seconds = time.perf_counter() - begin
     with refusing():
         save(model, out)
-    report = _report(model, content, y, classify)
+    report = {"rntk_version": __version__} | model.report()
     report |= {"data": str(data), "model": str(out), "seed": seed, "seconds": round(seconds, 3)}
     if as_json:
         print_json(report)
-    else:
-        _show(report)
+        return
+    console = make_console()
+    console.print(model.summary(), soft_wrap=True)
+    console.print(f"Time: {seconds:.1f} s")
+    console.print("Model:", str(out), soft_wrap=True)
 
 
 def _targets(content: LabelledSequences, task: TaskOption) -> tuple[bool, Any]:
@@ -97,70 +101,3 @@ def _targets(content: LabelledSequences, task: TaskOption) -> tuple[bool, Any]:
     if found == "classify" and len(set(y.tolist())) == 1:
         refuse(f"{content.path} has a single class, {str(y[0])!r}; a classifier needs at least two")
     return found == "classify", y
-
-
-# -- the report ---------------------------------------------------------------------------------------------------
-
-
-def _report(model: Any, content: LabelledSequences, y: Any, classify: bool) -> dict[str, Any]:
-    from .. import __version__
-
-    lengths, results = content.X.lengths, model.cv_results_
-    order = results["rank_test_score"].argsort()[: len(model.members_)]
-    return {
-        "rntk_version": __version__,
-        "task": "classify" if classify else "regress",
-        "n_sequences": len(content.X),
-        "n_channels": content.X.n_channels,
-        "min_length": int(lengths.min()),
-        "max_length": int(lengths.max()),
-        "classes": model.classes_.tolist() if classify else None,
-        "n_candidates": len(results["params"]),
-        "chosen": [_chosen(results, k) for k in order],
-        "score": _score(model, y, classify),
-    }
-
-
-def _chosen(results: dict[str, Any], k: int) -> dict[str, Any]:
-    """Settings and score of one candidate; scores are accuracies, or minus squared errors."""
-    ridge, score = float(results["ridge"][k]), float(results["mean_test_score"][k])
-    return {**results["params"][k], "ridge": ridge, "score": score}
-
-
-def _score(model: Any, y: Any, classify: bool) -> dict[str, Any]:
-    """How good the model is on sequences it has not seen, as far as the training data tells."""
-    # R² compares with the mean of the targets.
-    value = float(model.loo_score_) if classify or y.var() > 0 else None
-    measure = "accuracy" if classify else "r2"
-    return {"measure": measure, "by": "leave-one-out", "of": "the model", "value": value}
-
-
-def _show(report: dict[str, Any]) -> None:
-    console = make_console()
-    lengths = sorted({report["min_length"], report["max_length"]})
-    classes = f", {counted(len(report['classes']), 'class', 'classes')}" if report["classes"] else ""
-    console.print(
-        f"{'Classification' if classes else 'Regression'}: {counted(report['n_sequences'], 'sequence')}{classes}, "
-        f"{counted(report['n_channels'], 'channel')}, {' to '.join(map(str, lengths))} steps"
-    )
-    chosen = report["chosen"]
-    console.print(f"Tried {report['n_candidates']} candidates; the {len(chosen)} best, which are averaged:")
-    headings = list(dict.fromkeys(name for each in chosen for name in each))
-    words = sum(isinstance(chosen[0].get(name), str) for name in headings)
-    headings.sort(key=lambda name: not isinstance(chosen[0].get(name), str))  # words first; the sort is stable
-    table = make_table(*headings, left=words)
-    for each in chosen:
-        table.add_row(*(short(each.get(name, "")) for name in headings))
-    console.print(table)
-    console.print(_describe_score(report["score"]))
-    console.print(f"Time: {report['seconds']:.1f} s")
-    console.print("Model:", report["model"], soft_wrap=True)
-
-
-def _describe_score(score: dict[str, Any]) -> str:
-    name = "accuracy" if score["measure"] == "accuracy" else "R²"
-    by = score["by"].capitalize()
-    if score["value"] is None:
-        return f"{by} {name}: none, because all targets are equal"
-    value = f"{score['value']:.1%}" if score["measure"] == "accuracy" else f"{score['value']:.4f}"
-    return f"{by} {name} of {score['of']}: {value} (it was chosen on the same data, so this is a little too good)"

@@ -171,6 +171,15 @@ def _check_support(machine: Any) -> None:
         raise ValueError(f"n_support_ must add up to {len(machine.sequences_)} sequences")
 
 
+def _check_targets(process: Any) -> None:
+    """Whether what a Gaussian process keeps of each target is of as many targets."""
+    for name in ("alpha_", "y_mean_", "y_scale_"):
+        found = np.asarray(getattr(process, name))
+        shape = found.shape[1:] if name == "alpha_" else found.shape
+        if shape != process.targets_.shape[1:] or found.dtype.kind != "f" or not np.isfinite(found).all():
+            raise ValueError(f"{name} must be finite numbers, one per target")
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 _CHANNELS = {"n_channels_in_": (int, "channels"), "n_features_in_?": int}
@@ -178,7 +187,7 @@ _KERNEL = _CHANNELS | {"kernel_": Kernel}
 _SEQUENCES = _KERNEL | {"sequences_": (SequenceBatch, "n", "channels")}
 _RIDGE = _SEQUENCES | {"dual_coef_": (Array, "n", ...), "n_iter_": int, "residual_?": float}
 _BEST = {"cv_results_": dict, "best_index_": int, "best_params_": dict, "best_score_": float, "loo_score_": float}
-_SEARCH = _CHANNELS | _BEST | {"sequences_": (SequenceBatch, "n", "channels"), "members_": [Member]}
+_SEARCH = _CHANNELS | _BEST | {"sequences_": (SequenceBatch, "n", "channels"), "members_": [Member], "notes_?": [str]}
 _FILTERS = _CHANNELS | {"convolution_": ScaledConv1D, "n_outputs_": (int, "outputs"), "flat_targets_": bool}
 _WEIGHTS = {"coef_": Array, "intercept_": object, "n_features_in_": int, "n_iter_": type(None), "solver_": str}
 
@@ -188,8 +197,9 @@ register(ConjugateGradients)
 register(
     RNTKGaussianProcessRegressor,
     _SEQUENCES
-    | {"noise_": float, "log_marginal_likelihood_value_": float, "alpha_": (Array, "n"), "L_": (Array, "n", "n")}
-    | {"targets_": (Array, "n"), "sample_weight_": (Array, "n"), "y_mean_": float, "y_scale_": float},
+    | {"noise_": float, "log_marginal_likelihood_value_": float, "alpha_": (Array, "n", ...), "L_": (Array, "n", "n")}
+    | {"targets_": (Array, "n", ...), "sample_weight_": (Array, "n"), "y_mean_": object, "y_scale_": object},
+    _check_targets,
 )
 register(
     RNTKSVC,

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter,
 
 from ..engine import Engine, choose_engine
 from ..engine.contract import Plan, Values
-from ..errors import check_dtype
+from ..errors import SequenceError, check_dtype
 from ..network import Direction, Final, Network
 from ..runtime import Execution
 from ..sequences import SequenceBatch
@@ -83,6 +83,11 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         KernelOverflowError
             a value is too large for `dtype`; the message says what to do.
         """
+        if _is_one_sequence(X) and _is_one_sequence(Y):
+            raise SequenceError(
+                "X and Y are one sequence each, and a kernel compares sets: kernel([x], [y])[0, 0] is their value. As "
+                "the metric of neighbours or clusters take kernel.distance, which is small where a kernel is large"
+            )
         if not eval_gradient:
             return getattr(self._pairs(self.plan(), X, Y), self.network().kind)
         if Y is not None:
@@ -130,6 +135,35 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         plan = self.plan()
         engine, (batch,) = self.read(X)
         return cast(Array, engine.diagonal(plan, batch))
+
+    def distance(self, X: Any, Y: Any = None) -> Any:
+        """Distances √(Θ(x, x) + Θ(y, y) - 2 Θ(x, y)) of sequences in the kernel's feature space, (n, n').
+
+        Two arrays (T,) are one sequence each, and their distance is one number: so `metric=kernel.distance` works in
+        scikit-learn's neighbours and clusterings. They call it for every pair and take no unequal lengths; with
+        `metric="precomputed"` they take the distances of any sequences, computed at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> from rntk import RNTK
+        >>> X, y = [[1.0, 2.0], [1.0, 1.0, 2.0], [-1.0, -2.0]], ["up", "up", "down"]
+        >>> kernel = RNTK(normalize=True)
+        >>> model = KNeighborsClassifier(1, metric="precomputed").fit(kernel.distance(X), y)
+        >>> model.predict(kernel.distance([[-1.0, -3.0, -4.0]], X))
+        array(['down'], dtype='<U4')
+        """
+        if self.network().readout.per_step:
+            raise ValueError(f'{self!r} has no single value per pair of sequences; take readout="last" or "mean"')
+        if _is_one_sequence(X) and _is_one_sequence(Y):
+            return float(self.distance([X, Y])[0, 1])
+        if Y is None:
+            K = np.asarray(self(X), dtype=np.float64)
+            left = right = np.diagonal(K)
+        else:
+            K, left, right = (np.asarray(each, dtype=np.float64) for each in (self(X, Y), self.diag(X), self.diag(Y)))
+        return np.sqrt(np.maximum(left[:, None] + right - 2 * K, 0.0))
 
     def is_stationary(self) -> bool:
         """False: these kernels see where a sequence lies, not only differences."""
@@ -180,6 +214,10 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
     def _direction(self, name: str, depth: int, layer: int | None) -> Direction:
         return Direction.along(name, depth, layer)
 
+    def __hash__(self) -> int:
+        """One for all of a class: what is equal has one hash, and parameters may change."""
+        return hash(type(self))
+
     def __repr__(self) -> str:
         defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
         shown = []
@@ -192,6 +230,10 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
             if differs:
                 shown.append(f"{name}={text}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _is_one_sequence(X: Any) -> bool:
+    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biuf"
 
 
 def hyperparameter(name: str) -> property:

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import gram as gram_room
 from ..kernels import RNTK, pairwise
-from ..kernels.pairwise import compares_vectors, read_sequences
+from ..kernels.pairwise import compares_vectors, read_sequences, settings_of
+from ..runtime import progress_bar
 from ..sequences import SequenceBatch, check_channels
 from ..sequences.targets import Array
 
@@ -126,8 +127,13 @@ class PreparedSequences:
         `side` is the part as `pairwise` has prepared it, K its kernel values with these sequences.
         """
         rows = max(1, BLOCK_BYTES // (8 * len(self)))
-        parts = [new.take(np.arange(a, min(a + rows, len(new)))) for a in range(0, len(new), rows)]
-        return np.concatenate([use(*self.compare(part)) for part in parts])
+        found = []
+        with progress_bar("Prediction", len(new), shows_progress(self.pairwise.kernel)) as bar:
+            for a in range(0, len(new), rows):
+                part = new if len(new) <= rows else new.take(np.arange(a, min(a + rows, len(new))))
+                with bar.part(len(part)):
+                    found.append(use(*self.compare(part)))
+        return np.concatenate(found)
 
     def compare(self, new: SequenceBatch) -> tuple[Any, Array]:
         """New sequences as `pairwise` prepares them, and their kernel values with these."""
@@ -154,6 +160,12 @@ def as_kernel(kernel: Any) -> Any:
     raise ValueError(
         f"kernel must be a kernel of rntk or scikit-learn, or a function of two sets of sequences, not {kernel!r}"
     )
+
+
+def shows_progress(kernel: Any) -> bool | None:
+    """What a kernel, or one of those that it is made of, says about progress bars."""
+    said = settings_of(kernel, "progress")
+    return True if True in said else False if False in said else None
 
 
 def gram(kernel: Any, X: SequenceBatch, cache: Any = None) -> Array:

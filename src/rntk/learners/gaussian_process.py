@@ -14,8 +14,9 @@ from sklearn.utils.validation import column_or_1d
 
 from ..errors import ActivationError, KernelOverflowError, check_positive, warn
 from ..kernels.pairwise import suited
+from ..runtime import Bar, progress_bar
 from ..sequences.targets import Array, read_values, read_weights
-from .base import KernelLearner, as_kernel, gram
+from .base import KernelLearner, as_kernel, gram, shows_progress
 
 
 class Evidence(NamedTuple):
@@ -31,7 +32,7 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
     """Gaussian process regression on sequences of any length, with hyperparameters that maximise the evidence.
 
     With the covariance of untrained networks, `RNTK(kind="nngp")`, prediction is exact Bayesian inference in the
-    infinitely wide network.
+    infinitely wide network. Several targets share kernel and noise, and are independent otherwise: their evidences add.
 
     Parameters
     ----------
@@ -60,17 +61,17 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
         The evidence there.
     sequences_ : SequenceBatch
         The training sequences, without those of weight zero.
-    targets_ : ndarray of shape (n,)
+    targets_ : ndarray of shape (n,) or (n, targets)
         Their targets, shifted by `y_mean_` and divided by `y_scale_`.
     sample_weight_ : ndarray of shape (n,)
         Their weights.
-    y_mean_ : float
+    y_mean_ : float or ndarray of shape (targets,)
         Zero unless `normalize_y`.
-    y_scale_ : float
+    y_scale_ : float or ndarray of shape (targets,)
         One unless `normalize_y`.
     L_ : ndarray of shape (n, n)
         Cholesky factor of K = k(X, X) + noise / weights.
-    alpha_ : ndarray of shape (n,)
+    alpha_ : ndarray of shape (n,) or (n, targets)
         K⁻¹ targets_.
 
     Examples
@@ -105,26 +106,29 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RNTKGaussianProcessRegressor:
-        """Fit to sequences `X` and targets `y`, (n,); the noise of a target is divided by its weight."""
+        """Fit to sequences `X` and targets `y`, (n,) or (n, targets); the noise of one is divided by its weight."""
         batch = self._read_training(X)
         y = read_values(y, len(batch))
-        if y.ndim == 2 and y.shape[1] != 1:
-            raise ValueError(f"y has {y.shape[1]} columns; a Gaussian process takes one target, so fit one model each")
         self._check_parameters()
         used, weight = read_weights(sample_weight, len(batch))
-        batch, y = batch.take(used), column_or_1d(y, warn=True)[used]
+        batch, y = batch.take(used), (y if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y, warn=True))[used]
         self.sample_weight_ = np.ones(len(y)) if weight is None else weight
-        self.y_mean_, self.y_scale_ = 0.0, 1.0
+        mean: Any = np.zeros(y.shape[1:])
+        scale: Any = np.ones(y.shape[1:])
         if self.normalize_y:
-            self.y_mean_ = float(np.average(y, weights=weight))
-            spread = float(np.sqrt(np.average(np.square(y - self.y_mean_), weights=weight)))
-            self.y_scale_ = spread if spread > 0 else 1.0
+            mean = np.average(y, axis=0, weights=weight)
+            spread = np.sqrt(np.average(np.square(y - mean), axis=0, weights=weight))
+            scale = np.where(spread > 0, spread, 1.0)
+        self.y_mean_ = mean if y.ndim == 2 else float(mean)
+        self.y_scale_ = scale if y.ndim == 2 else float(scale)
         self.targets_ = (y - self.y_mean_) / self.y_scale_
         self.sequences_ = batch
         self.kernel_, self.noise_ = as_kernel(self.kernel), float(self.noise)
-        if self.optimizer is not None and self._bounds().size:
-            self.kernel_, self.noise_ = self._optimize()
-        found = self._evidence(self.kernel_, self.noise_, gradient=False)
+        with progress_bar("Gaussian process", None, shows_progress(self.kernel_)) as bar:
+            if self.optimizer is not None and self._bounds().size:
+                self.kernel_, self.noise_ = self._optimize(bar)
+            with bar.part(0.0):
+                found = self._evidence(self.kernel_, self.noise_, gradient=False)
         self.log_marginal_likelihood_value_ = found.value
         self.L_, self.alpha_ = found.cholesky, found.weights
         self._keep(batch)
@@ -155,15 +159,22 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
         own, noise = (theta[:-1], float(np.exp(theta[-1]))) if self._moves_noise else (theta, self.noise_)
         return self.kernel_.clone_with_theta(own) if isinstance(self.kernel_, Kernel) else self.kernel_, noise
 
-    def _optimize(self) -> tuple[Any, float]:
+    def _optimize(self, bar: Bar) -> tuple[Any, float]:
         """Kernel and noise of largest evidence."""
 
+        count, largest = 0, -np.inf
+
         def loss(theta: Array) -> tuple[float, Array]:
+            nonlocal count, largest
+            count += 1
+            evidence = f", log evidence {largest:.5g}" if count > 1 else ""
             try:
-                found = self._evidence(*self._at(theta), gradient=True)
+                with bar.part(0.0, f"evaluation {count}{evidence}"):
+                    found = self._evidence(*self._at(theta), gradient=True)
             except (linalg.LinAlgError, KernelOverflowError, ActivationError):
                 # No Gaussian process there: far down, and flat, so that the line search turns back.
                 return 1e25, np.zeros_like(theta)
+            largest = max(largest, found.value)
             return -found.value, -found.gradient
 
         bounds, random = self._bounds(), check_random_state(self.random_state)
@@ -200,10 +211,12 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
                 f"duplicates and little noise; take noise above {noise:.2e}"
             ) from None
         weights = linalg.cho_solve((L, True), y)
-        value = -0.5 * y @ weights - np.log(np.diagonal(L)).sum() - n / 2 * np.log(2 * np.pi)
+        count = y.size / n  # of targets, which are independent
+        value = -0.5 * np.sum(y * weights) - count * (np.log(np.diagonal(L)).sum() + n / 2 * np.log(2 * np.pi))
         slope = np.empty(0)
         if gradient:
-            inner = np.outer(weights, weights) - linalg.cho_solve((L, True), np.eye(n))
+            columns = weights.reshape(n, -1)
+            inner = columns @ columns.T - count * linalg.cho_solve((L, True), np.eye(n))
             slope = 0.5 * np.einsum("ij,ijp->p", inner, np.asarray(moving, dtype=np.float64))
             if self._moves_noise:
                 slope = np.append(slope, 0.5 * noise * np.sum(np.diagonal(inner) / self.sample_weight_))
@@ -218,8 +231,9 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
     # -- prediction -----------------------------------------------------------------------------------------------
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, include_noise: bool = False) -> Any:
-        """Mean of the posterior at `X`; with its deviation or covariance on request.
+        """Mean of the posterior at `X`, (n,) or (n, targets); with its deviation or covariance on request.
 
+        A deviation has the mean's shape, a covariance is (n, n) or (n, n, targets): targets are independent.
         `include_noise` adds the noise of a new observation to either.
         """
         if return_std and return_cov:
@@ -230,26 +244,36 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
             side, cross = training.compare(new)
             half = linalg.solve_triangular(self.L_, cross.T, lower=True)
             covariance = training.pairwise.pairs(side) - half.T @ half + added * np.eye(len(new))
-            return self._unscaled(cross @ self.alpha_), covariance * self.y_scale_**2
+            return self._unscaled(cross @ self.alpha_), np.multiply.outer(covariance, np.square(self.y_scale_))
 
         def evaluate(side: Any, cross: Array) -> Array:
-            mean = cross @ self.alpha_
+            mean = cross @ self.alpha_.reshape(len(self.alpha_), -1)
             if not return_std:
-                return mean[:, None]
+                return mean
             half = linalg.solve_triangular(self.L_, cross.T, lower=True)
             variance = training.pairwise.diagonal(side) - np.einsum("ij,ij->j", half, half)
-            return np.stack([mean, np.sqrt(np.maximum(variance, 0.0) + added)], axis=1)
+            return np.column_stack([mean, np.sqrt(np.maximum(variance, 0.0) + added)])
 
         found = training.in_blocks(new, evaluate)
-        mean = self._unscaled(found[:, 0])
-        return (mean, found[:, 1] * self.y_scale_) if return_std else mean
+        targets = self.alpha_.shape[1:]
+        mean = self._unscaled(found[:, : int(np.prod(targets))].reshape(-1, *targets))
+        return (mean, np.multiply.outer(found[:, -1], self.y_scale_)) if return_std else mean
 
     def _unscaled(self, mean: Array) -> Array:
         return np.asarray(mean * self.y_scale_ + self.y_mean_)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """(n, n_samples) functions drawn from the posterior, at the sequences in `X`."""
+        """(n, n_samples) or (n, targets, n_samples) functions drawn from the posterior, at the sequences in `X`."""
         mean, covariance = self.predict(X, return_cov=True)
-        value, vector = linalg.eigh(covariance)
-        normal = check_random_state(random_state).standard_normal((len(mean), n_samples))
-        return np.asarray(mean[:, None] + vector @ (np.sqrt(np.maximum(value, 0.0))[:, None] * normal))
+        random, n = check_random_state(random_state), len(mean)
+        draws = []
+        for k in range(mean.size // n):
+            value, vector = linalg.eigh(covariance.reshape(n, n, -1)[:, :, k])
+            normal = random.standard_normal((n, n_samples))
+            draws.append(vector @ (np.sqrt(np.maximum(value, 0.0))[:, None] * normal))
+        return np.asarray(mean[..., None] + np.stack(draws, axis=1).reshape(*mean.shape, n_samples))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

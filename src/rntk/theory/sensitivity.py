@@ -14,7 +14,7 @@ from ..engine.slopes import Index, in_groups, join
 from ..errors import KernelOverflowError, check_count
 from ..kernels import NetworkKernel
 from ..plot import COLOURS, axes_or_new
-from ..runtime import Execution
+from ..runtime import Execution, text_table
 from ..sequences import SequenceBatch, check_channels_agree
 
 Array = NDArray[np.float64]
@@ -58,6 +58,16 @@ class Sensitivity:
     kernel: str
     pairs: Array | None = None
 
+    def __repr__(self) -> str:
+        rows: list[list[Any]] = [
+            ["kernel", self.kernel],
+            ["pairs", f"{self.n_pairs}, of which {self.n_silent} see nothing" if self.n_silent else self.n_pairs],
+            ["steps", len(self.mean)],
+            ["first, largest, last", f"{self.mean[0]:.4g}, {self.mean.max():.4g}, {self.mean[-1]:.4g}"],
+            ["flatness", f"{self.flatness:.4g} (0 is flat)"],
+        ]
+        return text_table(["sensitivity", ""], rows, left=2)
+
     @property
     def lags(self) -> Index:
         """(T,), steps from each entry to the last one: T - 1 down to 0."""
@@ -95,7 +105,10 @@ class Sensitivity:
     def plot(
         self, ax: Any = None, *, normalised: bool = True, label: str | None = None, colour: str = COLOURS[0]
     ) -> Any:
-        """The normalised curve, or the mean with two standard errors on either side; returns the axes."""
+        """The normalised curve, or the mean with two standard errors on either side; returns the axes.
+
+        Needs matplotlib: pip install "rntk[plot]".
+        """
         ax = axes_or_new(ax)
         # With one length steps have numbers; otherwise only their distance from the end means something.
         one_length = bool((self.count == self.count[-1]).all())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..engine.slopes import Index, join, marks_per_step
 from ..errors import ActivationError, HermiteAccuracyWarning, KernelOverflowError, check_count
 from ..kernels import RNTK
 from ..plot import COLOURS
-from ..runtime import progress_bar
+from ..runtime import progress_bar, text_table
 from ..sequences import SequenceBatch
 from .sensitivity import Sensitivity, curves, draw_pairs, misfit, require_number_per_pair
 
@@ -67,6 +68,11 @@ class Suggestion:
     explanation: str
     n_tried: int
 
+    def __repr__(self) -> str:
+        found = [(name, np.asarray(getattr(self.kernel, name))) for name in ("sigma_w", *SIMPLEST)]
+        table = text_table(["suggested", ""], [(name, np.array2string(value, precision=4)) for name, value in found])
+        return f"{table}\n\n{fill(self.explanation, 100)}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         names = ("sigma_w", *SIMPLEST)
@@ -80,7 +86,10 @@ class Suggestion:
         }
 
     def plot(self, ax: Any = None) -> Any:
-        """The normalised curve, and the target at the same mean; returns the axes."""
+        """The normalised curve, and the target at the same mean; returns the axes.
+
+        Needs matplotlib: pip install "rntk[plot]".
+        """
         ax = self.curve.plot(ax, label="suggested")
         weight = self.curve.count / self.curve.count.sum()
         aim = self.target * (weight @ self.curve.normalised) / (weight @ self.target)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.base import clone
 
 from ...kernels import RNTK, NetworkKernel
@@ -27,6 +30,10 @@ SMOOTH: list[Settings] = [
     {"readout": "last", "activation": "erf", "sigma_w": w, "sigma_b": b, "sigma_u": u}
     for w, b, u in ((1.0, 0.1, 1.0), (1.0, 0.1, 5.0), (1.2, 1.0, 1.0))
 ]
+
+
+#: Seconds per pair-step, and per n³ of an eigendecomposition, on a slow machine: less than a minute needs no measuring.
+SLOW_STEP, SLOW_CUBE = 5e-9, 2e-9
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,29 @@ def started_with(kernel: Any, batch: SequenceBatch, max_length: int) -> list[Can
         for view in (View("values", block), View("differences", block))
         for factor in (1.0, 0.95, 1.05)
     ]
+
+
+def estimate_seconds(work: list[tuple[list[Candidate], SequenceBatch]], prepare: Callable[[Any], Any]) -> float:
+    """About how long it takes to compute candidates on batches and judge them; measured unless it is clearly little.
+
+    `prepare` gives the kernel of a candidate as it will be used.
+    """
+    steps = [(sum(each.cost(batch) for each in part), len(part) * float(len(batch)) ** 3) for part, batch in work]
+    cost, cubes = map(sum, zip(*steps, strict=True))
+    if cost * SLOW_STEP + cubes * SLOW_CUBE < 60:
+        return 0.0
+    dearest = max(work[0][0], key=lambda each: each.cost(work[0][1]))
+    few = work[0][1].take(np.arange(min(len(work[0][1]), 48)))
+    kernel, shown = prepare(dearest.kernel), dearest.view(few)
+    kernel(shown)  # compiled
+    begin = time.perf_counter()
+    K = kernel(shown)
+    per_step = (time.perf_counter() - begin) / dearest.cost(few)
+    size = 300
+    K = np.resize(np.asarray(K, dtype=np.float64), (size, size))
+    begin = time.perf_counter()
+    linalg.eigh(K + K.T)
+    return cost * per_step + cubes * (time.perf_counter() - begin) / size**3
 
 
 def relative_ridges(kernel: NetworkKernel) -> Array:

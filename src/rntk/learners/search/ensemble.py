@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from ...errors import check_count
+from ...errors import check_count, say_bytes
 from ...kernels.network import NetworkKernel
 from ...kernels.pairwise import with_settings
-from ...runtime import progress_bar
+from ...runtime import announce, progress_bar, say_seconds, text_table
 from ...sequences import SequenceBatch
 from ...sequences.targets import Array, read_labels, read_values, read_weights
 from ..base import KernelLearner, PreparedSequences, gram
-from .candidates import Candidate, candidates_for, relative_ridges, started_with
+from .candidates import Candidate, candidates_for, estimate_seconds, relative_ridges, started_with
 from .leave_one_out import Judgement, best_ridge, judge_classes, judge_values
 from .views import View
 
+#: What a report shows of a candidate's results beside its settings, by what it is called there.
+SHOWN = {"ridge": "ridge", "score": "mean_test_score"}
+#: Matrices of the size of a Gram matrix that exist at once: itself twice, eigenvectors, their squares, work.
+MATRICES = 5
 #: A candidate is left out of the vote if it is worse than the best by more than this many standard errors.
 CLEARLY_WORSE = 2.0
 
@@ -65,6 +70,17 @@ class Member:
     ridge: float
     dual: Array
 
+    def __repr__(self) -> str:
+        return f"Member({self.view}, {self.kernel}, ridge={self.ridge:.4g}, {len(self.dual)} sequences)"
+
+
+class Members(list[Member]):
+    """The members of a model, which print as a table."""
+
+    def __repr__(self) -> str:
+        rows = [[each.view, each.kernel, each.ridge] for each in self]
+        return text_table(["view", "kernel", "ridge"], rows, left=2)
+
 
 class _Ensemble(KernelLearner):
     """The search and the vote, behind the classifier and the regressor."""
@@ -89,6 +105,18 @@ class _Ensemble(KernelLearner):
         self.progress = progress
         self.start = start
 
+    @property
+    def members_(self) -> Members:
+        """The models that vote or are averaged."""
+        try:
+            return cast(Members, vars(self)["members_"])
+        except KeyError:
+            raise AttributeError(f"this {type(self).__name__} is not fitted, so it has no members_") from None
+
+    @members_.setter
+    def members_(self, members: list[Member]) -> None:
+        self.__dict__["members_"] = Members(members)
+
     def _fitted_kernels(self) -> list[Any]:
         return [member.kernel for member in self.members_]
 
@@ -107,6 +135,9 @@ class _Ensemble(KernelLearner):
             *candidates_for(batch, self.max_length),
         ]
         part = sample(len(batch), groups, self.max_sequences, check_random_state(self.random_state))
+        self.notes_ = self._notes(candidates, batch, len(part), targets.shape[1])
+        for note in self.notes_:
+            announce(note, self.progress)
         trials = self._try_all(candidates, batch.take(part), targets[part], weight[part], judge, "Search")
         chosen = choose(trials, self.n_members)
         fitted = [trials[k] for k in chosen]
@@ -120,6 +151,30 @@ class _Ensemble(KernelLearner):
         self._record(trials, chosen[0])
         return np.asarray(np.mean([trial.left_out for trial in fitted], axis=0))
 
+    def _notes(self, candidates: list[Candidate], batch: SequenceBatch, n_part: int, k: int) -> list[str]:
+        """What a user should know about the work before it is done."""
+        notes, blocks = [], sorted({candidate.view.block for candidate in candidates} - {1})
+        if blocks:
+            steps = " and ".join(str(-(-batch.max_length // block)) for block in blocks)
+            notes.append(
+                f"sequences of up to {batch.max_length} steps are averaged down to {steps} for kernels that average "
+                f"over steps (max_length={self.max_length})"
+            )
+        if n_part < len(batch):
+            notes.append(
+                f"kernels are chosen on {n_part} of {len(batch)} sequences (max_sequences={self.max_sequences})"
+            )
+        # Those that are chosen are computed on all sequences; as a rule they are of the dearer half.
+        dearest = sorted(candidates, key=lambda candidate: candidate.cost(batch))[-self.n_members :]
+        again = dearest if n_part < len(batch) else []
+        work = [(candidates, batch.take(np.arange(n_part))), (again, batch)]
+        seconds = estimate_seconds(work, self._with_threads)
+        if seconds > 60:
+            n = len(batch) if again else n_part
+            needed = say_bytes(8.0 * n * (MATRICES * n + 2 * len(relative_ridges(candidates[-1].kernel)) * k))
+            notes.append(f"{len(candidates)} kernels take about {say_seconds(seconds)} and {needed} of memory")
+        return notes
+
     def _with_threads(self, kernel: Any) -> Any:
         return with_settings(kernel, n_jobs=self.n_jobs, progress=False)
 
@@ -130,18 +185,18 @@ class _Ensemble(KernelLearner):
         trials: list[Trial] = []
         weight = weight / weight.mean()
         costs = [candidate.cost(batch) for candidate in candidates]
-        with progress_bar(title, sum(costs), self.progress) as advance:
+        with progress_bar(title, sum(costs), self.progress) as bar:
             for k, (candidate, cost) in enumerate(zip(candidates, costs, strict=True)):
                 begin = time.perf_counter()
                 if not k or candidate.view != candidates[k - 1].view:
                     shown = candidate.view(batch)
-                K = gram(self._with_threads(candidate.kernel), shown, self.cache)
-                verdict, best, path = best_ridge(K, targets, weight, judge, relative_ridges(candidate.kernel))
+                with bar.part(cost, f"{k + 1} of {len(candidates)}"):
+                    K = gram(self._with_threads(candidate.kernel), shown, self.cache)
+                    verdict, best, path = best_ridge(K, targets, weight, judge, relative_ridges(candidate.kernel))
                 # Copies: views would keep the solutions for all ridges alive.
                 dual, left_out = path.dual[best].copy(), path.left_out[best].copy()
                 seconds = time.perf_counter() - begin
                 trials.append(Trial(candidate, verdict, float(path.ridges[best]), seconds, dual, left_out))
-                advance(cost)
         return trials
 
     def _record(self, trials: list[Trial], best: int) -> None:
@@ -167,17 +222,82 @@ class _Ensemble(KernelLearner):
     def _mean_values(self, X: Any) -> Array:
         """(n, k): mean of the members' predictions."""
         batch = self._read_new(X)
-        total: Any = sum(
-            prepared.in_blocks(member.view(batch), lambda _, K, dual=member.dual: K @ dual)
-            for member, prepared in zip(self.members_, self._training(), strict=True)
-        )
+        shown: dict[View, SequenceBatch] = {}
+        total: Any = 0.0
+        with progress_bar("Prediction", len(self.members_), self.progress) as bar:
+            for member, prepared in zip(self.members_, self._training(), strict=True):
+                if member.view not in shown:
+                    shown[member.view] = member.view(batch)
+                with bar.part(1.0):
+                    total = total + prepared.in_blocks(shown[member.view], lambda _, K, dual=member.dual: K @ dual)
         return np.asarray(total / len(self.members_))
+
+    def report(self) -> dict[str, Any]:
+        """What `summary` says, for programs."""
+        check_is_fitted(self)
+        lengths, results = self.sequences_.lengths, cast(dict[str, Any], self.cv_results_)
+        order = results["rank_test_score"].argsort()[: len(self.members_)]
+        classes = getattr(self, "classes_", None)
+        # Targets that are all equal leave nothing to predict, and R² compares with their mean.
+        score = float(self.loo_score_) if any(member.dual.any() for member in self.members_) else None
+        return {
+            "task": "regress" if classes is None else "classify",
+            "n_sequences": len(lengths),
+            "n_channels": self.n_channels_in_,
+            "min_length": int(lengths.min()),
+            "max_length": int(lengths.max()),
+            "classes": None if classes is None else classes.tolist(),
+            "n_candidates": len(results["params"]),
+            "chosen": [
+                {**results["params"][k], **{name: float(results[key][k]) for name, key in SHOWN.items()}} for k in order
+            ],
+            "score": {
+                "measure": "r2" if classes is None else "accuracy",
+                "by": "leave-one-out",
+                "of": "the model",
+                "value": score,
+            },
+            "notes": list(getattr(self, "notes_", [])),
+        }
+
+    def summary(self) -> str:
+        """What was tried, chosen and found, as `rntk fit` prints it."""
+        report = self.report()
+        lengths = " to ".join(map(str, sorted({report["min_length"], report["max_length"]})))
+        classes = report["classes"]
+        task = "Regression" if classes is None else "Classification"
+        channels = "1 channel" if report["n_channels"] == 1 else f"{report['n_channels']} channels"
+        facts = [f"{report['n_sequences']} sequences", channels, f"{lengths} steps"]
+        if classes is not None:
+            facts.insert(1, f"{len(classes)} classes")
+        chosen = report["chosen"]
+        headings = list(dict.fromkeys(name for each in chosen for name in each))
+        headings.sort(key=lambda name: not isinstance(chosen[0].get(name), str))  # words first; the sort is stable
+        words = sum(isinstance(chosen[0].get(name), str) for name in headings)
+        value, name = report["score"]["value"], "R²" if classes is None else "accuracy"
+        best = "the best" if len(chosen) == 1 else f"the {len(chosen)} best, which are averaged"
+        score = f"Leave-one-out {name}: none, because all targets are equal"
+        if value is not None:
+            shown = f"{value:.4f}" if classes is None else f"{value:.1%}"
+            reserve = "it was chosen on the same data, so this is a little too good"
+            score = f"Leave-one-out {name} of the model: {shown} ({reserve})"
+        return "\n".join(
+            [
+                f"{task}: {', '.join(facts)}",
+                *(f"Note: {note}" for note in report["notes"]),
+                f"Tried {report['n_candidates']} kernels; {best}:",
+                "",
+                text_table(headings, [[each.get(name, "") for name in headings] for each in chosen], words),
+                "",
+                score,
+            ]
+        )
 
 
 class RNTKClassifier(ClassifierMixin, _Ensemble):  # type: ignore[misc]
     """Classifier of sequences that chooses its kernels and regularisation by itself.
 
-    Some 50 kernels are judged on four views of the sequences: z-normalised values, their differences, sequences of unit
+    It tries 37 to 53 kernels on four views of the sequences: z-normalised values, their differences, sequences of unit
     norm, and values scaled by what they are on all sequences together where those differ in level or size. For kernels
     that average over steps long sequences are seen at two resolutions, and with and without a clock. Judged is by
     closed-form leave-one-out of kernel ridge regression, and the `n_members` best vote.
@@ -215,6 +335,9 @@ class RNTKClassifier(ClassifierMixin, _Ensemble):  # type: ignore[misc]
         Its place in `cv_results_`.
     members_ : list of Member
         The models that vote: `view`, `kernel`, `ridge` and `dual` of each.
+    notes_ : list of str
+        What was done to save time, and about how long it takes if that is more than a minute: on a terminal this is
+        said before it is done.
     sequences_ : SequenceBatch
         The training sequences, without those of weight zero.
     loo_score_ : float
@@ -298,6 +421,9 @@ class RNTKRegressor(RegressorMixin, _Ensemble):  # type: ignore[misc]
         Its place in `cv_results_`.
     members_ : list of Member
         The models that are averaged: `view`, `kernel`, `ridge` and `dual` of each.
+    notes_ : list of str
+        What was done to save time, and about how long it takes if that is more than a minute: on a terminal this is
+        said before it is done.
     sequences_ : SequenceBatch
         The training sequences, without those of weight zero.
     y_mean_ : ndarray of shape () or (targets,)

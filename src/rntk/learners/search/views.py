@@ -54,6 +54,11 @@ class View:
         if self.name not in VIEWS:
             raise ValueError(f"a view is one of {', '.join(map(repr, VIEWS))}, not {self.name!r}")
 
+    def __str__(self) -> str:
+        return ", ".join(
+            [self.name, *([f"blocks of {self.block}"] if self.block > 1 else []), *(["clock"] if self.clock else [])]
+        )
+
     def __call__(self, batch: SequenceBatch) -> SequenceBatch:
         """The sequences of `batch` as this view shows them."""
         shown = self._look(batch)
