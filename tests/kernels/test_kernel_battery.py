@@ -286,6 +286,17 @@ def test_an_entry_does_not_depend_on_its_neighbours(readout):
         assert relative_error(alone, K[np.ix_(rows, columns)]) <= 1e-14
 
 
+@pytest.mark.parametrize("readout", ["last", "mean"])
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+def test_rows_compared_together_are_as_alone(activation, readout):
+    """With many channels a few rows at a time: the same bits wherever a row stands among them."""
+    kernel = RNTK(activation, sigma_b=0.2, readout=readout)
+    X = np.random.default_rng(0).standard_normal((11, 6, 9))
+    K = kernel(X, X)
+    for i in range(len(X)):
+        assert_array_equal(kernel(X[i : i + 1], X)[0], K[i])
+
+
 # Special cases of the theory --------------------------------------------------------------------------------
 
 

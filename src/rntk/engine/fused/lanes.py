@@ -23,7 +23,7 @@ def _plain(w, zero, two):
 
 @part_of_loop
 def distances(L, R, r, rows, row, channels, far, first, n):
-    """Squared distances of the channels that follow `row`, summed up, of `rows` rows from r on; channels are one or more."""
+    """Squared distances of the one or more channels that follow `row`, summed up, of `rows` rows from r on."""
     for i in range(rows):
         f, sums = L[row + 1, r + i], far[i]
         for k in range(first, n):

@@ -67,8 +67,9 @@ def make_sweep(readout: int, gradients: bool, careful: bool, simple: bool) -> Ca
         same : per row, the lane whose initial state is the row's own (σ_h), or -1. firsts : the first lane it needs.
         W, Q, norms : state (w, Q, λ of close lanes), (L, chunk, slots), of `chunk` rows at a time: as many as stay in
             the first cache. dW, dQ, dnorms : their tangents, (L, P, chunk, slots).
-        fars : working memory of `TOGETHER` rows, squared distances. u, theta, gap, other : of one row: u, Θ̂, the gap of variances, lanes that
-            share no weights. out, du, dtheta, dw_norms : the activation's partials, tangents of u, Θ̂ and w₁.
+        fars : squared distances, working memory of `TOGETHER` rows. u, theta, gap, other : of one row: u, Θ̂, the gap of
+            variances, lanes that share no weights. out, du, dtheta, dw_norms : the activation's partials, tangents of
+            u, Θ̂ and w₁.
         """
         wide_vectors()
         no_overlap()

@@ -27,7 +27,7 @@ from .sweep import LAST, MEAN, PARTIALS, STEPS, compiled_sweep, slots
 Index = NDArray[np.int64]
 #: Bytes of everything swept together: what is touched in a step stays in 48 KiB of L1.
 CHUNK_BYTES = 32768
-#: Work per tile, in pair-steps of a ReLU layer: a few milliseconds, long against scheduling and short against imbalance.
+#: Work per tile, in pair-steps of one ReLU layer: milliseconds, long against scheduling, short against imbalance.
 TILE_STEPS = 4e6
 #: Work up to which one thread is faster: more would wait for Python's lock.
 ALONE = 5e6
@@ -209,7 +209,8 @@ class Tiles:
         compiled_sweep(dtype, self._geometry, directions > 0, careful, simple)(
             step, self.left.parameters, layout, network.tied, left, panel.array, lengths, panel.lengths, starts,
             panel.lane_steps, same, first, chunk, *state[:2], state[-1], *rates[:2], rates[-1],
-            aligned_zeros((TOGETHER, lanes), dtype), *aligned_zeros((3, lanes), dtype), np.empty(lanes, bool), aligned_zeros((PARTIALS, lanes), dtype),
+            aligned_zeros((TOGETHER, lanes), dtype), *aligned_zeros((3, lanes), dtype), np.empty(lanes, bool),
+            aligned_zeros((PARTIALS, lanes), dtype),
             *aligned_zeros((3, directions, lanes), dtype), value, tangent,
         )  # fmt: skip
 
