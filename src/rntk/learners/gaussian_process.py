@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from ..errors import ActivationError, KernelOverflowError, check_positive, warn
+from ..errors import ActivationError, KernelOverflowError, check_flag, check_positive, warn
 from ..kernels.pairwise import suited
 from ..sequences.targets import Array, read_values, read_weights
 from .base import KernelLearner, as_kernel, gram
@@ -115,7 +115,7 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
         batch, y = batch.take(used), column_or_1d(y, warn=True)[used]
         self.sample_weight_ = np.ones(len(y)) if weight is None else weight
         self.y_mean_, self.y_scale_ = 0.0, 1.0
-        if self.normalize_y:
+        if check_flag("normalize_y", self.normalize_y):
             self.y_mean_ = float(np.average(y, weights=weight))
             spread = float(np.sqrt(np.average(np.square(y - self.y_mean_), weights=weight)))
             self.y_scale_ = spread if spread > 0 else 1.0
