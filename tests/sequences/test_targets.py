@@ -119,7 +119,7 @@ def test_words_among_numbers_are_no_labels():
 
 
 def test_messages_say_what_may_have_happened():
-    with pytest.raises(ValueError, match="30 sequences and 20 labels.*transposed"):
+    with pytest.raises(ValueError, match=r"30 sequences and 20 labels.*transposed"):
         read_labels([0, 1] * 10, 30)
     with pytest.raises(ValueError, match=r"shape \(20,\), but there are 30 sequences.*transposed"):
         read_values(np.zeros(20), 30)

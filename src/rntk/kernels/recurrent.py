@@ -8,8 +8,8 @@ from typing import Any, cast
 from ..activations import Activation, as_activation
 from ..errors import check_choice, check_count, check_flag
 from ..network import (
-    MOST_LAYERS,
     LAYER_SIGMAS,
+    MOST_LAYERS,
     Elman,
     Kind,
     Network,

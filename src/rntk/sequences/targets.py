@@ -86,10 +86,10 @@ def _check_alike(labels: Any) -> None:
 def _unmasked(y: Any, name: str = "y") -> Any:
     """`y`, unless entries of it are masked: what is under a mask is nobody's label."""
     if np.ma.is_masked(y):
-        first = int(np.argwhere(np.ma.getmaskarray(y))[0][0])
+        masked = np.argwhere(np.broadcast_to(y.mask, np.shape(y)))
         raise ValueError(
-            f"{name} is a masked array, and {int(np.ma.count_masked(y))} of its entries are masked, the first at "
-            f"position {first}; leave those sequences out: X[~mask], {name}[~mask]"
+            f"{name} is a masked array, and {len(masked)} of its entries are masked, the first at "
+            f"position {masked[0][0]}; leave those sequences out: X[~mask], {name}[~mask]"
         )
     return y
 
@@ -136,7 +136,8 @@ def read_values(
     >>> read_values([1, 2], 3)
     Traceback (most recent call last):
     ...
-    ValueError: y has shape (2,), but there are 3 sequences: it must be (3,) or (3, d), one value or row per sequence. Is X transposed? Its rows are the sequences
+    ValueError: y has shape (2,), but there are 3 sequences: it must be (3,) or (3, d), one value or row \
+per sequence. Is X transposed? Its rows are the sequences
     """
     if y is None:
         raise ValueError(_NONE.format(name))
@@ -216,7 +217,7 @@ def read_values_by_step(
     """
     if y is None:
         raise ValueError(_NONE.format(name))
-    values = as_batch(y, name=name).astype(np.float64)
+    values = as_batch(y, name=name, layout="time-first").astype(np.float64)
     if len(values) != len(batch):
         raise SequenceError(f"{len(batch)} sequences and {len(values)} targets: there must be one per sequence")
     different = np.flatnonzero(values.lengths != batch.lengths)
