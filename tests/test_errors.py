@@ -112,3 +112,10 @@ def test_precisions_are_two():
     for value in ("float16", int, "no type"):
         with pytest.raises(ValueError, match="dtype must be float32 or float64"):
             check_dtype(value)
+
+
+def test_numbers_of_numpy_are_said_without_their_type():
+    with pytest.raises(ValueError, match=r"not -1.0$"):
+        check_positive("rate", np.float64(-1))
+    with pytest.raises(ValueError, match="n must be at most 9, not 1000000000"):
+        check_count("n", 10**9, most=9)

@@ -133,3 +133,41 @@ def test_an_announcement_is_made_once_on_a_terminal(monkeypatch, terminal):
     assert stream.getvalue() == "rntk: this\n" * terminal
     announce("that", show=True)
     assert stream.getvalue().endswith("rntk: that\n")
+
+
+def test_permissions_stay_what_they_were(tmp_path):
+    path, link = tmp_path / "secret", tmp_path / "link"
+    path.write_text("old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    for way in (path, link):
+        with replacing(way) as stream:
+            stream.write("new")
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_only_regular_files_are_replaced(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for way in (pipe, link, tmp_path, "/dev/null"):
+        with pytest.raises(OSError, match="not a regular file"), replacing(way):
+            pytest.fail("nothing is opened")
+    assert pipe.is_fifo()
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits are those of POSIX")
+    path = tmp_path / "old.csv"
+    path.write_text("old")
+    code = f"""
+import resource
+from pathlib import Path
+from rntk.cli.predict import _write
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, {resource.RLIM_INFINITY}))
+_write(Path({os.fspath(path)!r}), ["a"], iter([["x" * 100]] * 1000))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "can't be written" in done.stderr
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["old.csv"]

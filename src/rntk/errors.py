@@ -460,14 +460,21 @@ def need_extra(extra: str, *modules: str) -> Any:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """`value` as an integer of at least `least`, or a ValueError."""
+def say_value(value: Any) -> str:
+    """A value in a message, without the type of NumPy's scalars: 0.0, not np.float64(0.0)."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def check_count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """`value` as an integer of at least `least`, and at most `most`, or a ValueError."""
     try:
         count = operator.index(value)
     except TypeError:
         count = least - 1
     if isinstance(value, (bool, np.bool_)) or count < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {say_value(value)}")
+    if most is not None and count > most:
+        raise ValueError(f"{name} must be at most {most}, not {say_value(value)}")
     return count
 
 
@@ -478,7 +485,7 @@ def check_positive(name: str, value: Any, *, or_zero: bool = False) -> float:
     except (TypeError, ValueError):
         number = float("nan")
     if not 0 <= number < float("inf") or (number == 0 and not or_zero):
-        raise ValueError(f"{name} must be a {'non-negative' if or_zero else 'positive'} number, not {value!r}")
+        raise ValueError(f"{name} must be a {'non-negative' if or_zero else 'positive'} number, not {say_value(value)}")
     return number
 
 
@@ -486,14 +493,14 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """`value` if it is one of `choices`, or a ValueError that lists them."""
     if not isinstance(value, str) or value not in choices:
         quoted = [f'"{each}"' for each in choices]
-        raise ValueError(f"{name} must be {', '.join(quoted[:-1])} or {quoted[-1]}, not {value!r}")
+        raise ValueError(f"{name} must be {', '.join(quoted[:-1])} or {quoted[-1]}, not {say_value(value)}")
     return value
 
 
 def check_flag(name: str, value: Any) -> bool:
     """`value` if it is True or False, or a ValueError."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, not {value!r}")
+        raise ValueError(f"{name} must be True or False, not {say_value(value)}")
     return bool(value)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .activations import Activation
+from .errors import say_value
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -22,6 +23,8 @@ Kind = Literal["ntk", "nngp"]
 
 #: Squares of sigmas and products of a few of them must stay finite.
 LARGEST_SIGMA = 1e50
+#: Layers of a network: beyond anything of use, and far below what would fill the memory.
+MOST_LAYERS = 10_000
 #: The standard deviations that exist once per layer, in the order of gradient directions.
 LAYER_SIGMAS = ("sigma_w", "sigma_u", "sigma_b", "sigma_h")
 
@@ -250,7 +253,7 @@ def per_layer(name: str, value: float | Sequence[float] | NDArray[np.floating], 
     if numbers.ndim != 1 or numbers.size not in (1, depth):
         raise ValueError(f"{name} must be one number or one per layer ({depth}), not an array of shape {numbers.shape}")
     if not (numbers >= 0).all() or (numbers > LARGEST_SIGMA).any():
-        raise ValueError(f"{name} must lie between 0 and {LARGEST_SIGMA:g}, not {value!r}")
+        raise ValueError(f"{name} must lie between 0 and {LARGEST_SIGMA:g}, not {say_value(value)}")
     if numbers.size == 1:
         return (float(numbers[0]),) * depth
     return tuple(float(number) for number in numbers)

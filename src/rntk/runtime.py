@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import math
 import numbers
 import os
 import re
+import stat
 import sys
 import time
 import uuid
@@ -319,7 +321,8 @@ def parse_bytes(memory: Any) -> int:
 def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A new file that takes the place of `path` once it is complete: readers see the old file or the new, never half.
 
-    If the writer fails, what was at `path` stays, and nothing else is left. A link stays a link.
+    If the writer fails, what was at `path` stays, and nothing else is left. A link stays a link, and the permissions
+    of a file that was there stay what they were.
 
     Parameters
     ----------
@@ -327,12 +330,22 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         Where the file is to be; its folder exists.
     mode : str
         "w" for text in UTF-8 with line ends as written, "wb" or "w+b" for bytes.
+
+    Raises
+    ------
+    OSError
+        There is something at `path` that is no regular file: a folder, a pipe, a device. Or it can't be written.
     """
     target = Path(os.path.realpath(path))
+    there = target.stat().st_mode if target.exists() else None
+    if there is not None and not stat.S_ISREG(there):
+        raise OSError(errno.EEXIST, "it is not a regular file, and only those are replaced", str(target))
     partial = target.with_name(f".{uuid.uuid4().hex}.partial")
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
         with partial.open(mode.replace("w", "x"), **text) as stream:
+            if there is not None:
+                os.chmod(partial, stat.S_IMODE(there))
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

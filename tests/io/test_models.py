@@ -652,7 +652,7 @@ def change(document: dict, where: str, value) -> dict:
         ("ridge", "alpha", {"object": "os.system"}, "no value"),
         ("ridge", "kernel_", {"kernel": ["eval", {}]}, "eval"),
         ("ridge", "kernel_", {"kernel": ["RNTK", {"activation": "__import__('os')"}]}, "activation"),
-        ("ridge", "kernel_", {"kernel": ["RNTK", {"depth": 10**9}]}, "layers"),
+        ("ridge", "kernel_", {"kernel": ["RNTK", {"depth": 10**9}]}, "at most 10000"),
         ("ridge", "kernel_", {"activation": "relu"}, "kernel_"),
         ("ridge", "kernel_", None, "kernel_"),
         ("ridge", "n_channels_in_", 1, "channels"),

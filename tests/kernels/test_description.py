@@ -169,7 +169,7 @@ def changed(kernel, /, **parameters):
         (changed(RNTK(), sigma_w={"scalar": ["V8", 10**12]}), "sigma_w"),
         (changed(RNTK(), sigma_w={"array": ["object", [1], ["x"]]}), "sigma_w"),
         (changed(RNTK(), sigma_w={"array": ["float64", [7], [1.0]]}), "reshape"),
-        (changed(RNTK(), depth=10**9), "layers"),
+        (changed(RNTK(), depth=10**9), "at most 10000"),
         (changed(RNTK(), dtype="object"), "dtype"),
         (changed(RNTK(), engine="fast"), "engine"),
         (changed(RNTK(), n_jobs=0), "n_jobs"),

@@ -748,7 +748,7 @@ class TestBatch:
         for index in (3, -4):
             with pytest.raises(IndexError, match="batch of 3"):
                 batch[index]
-        for index in (slice(0, 2), [0, 1], 1.0, None):
+        for index in (1.0, None, "a"):
             with pytest.raises(TypeError, match="take"):
                 batch[index]
 

@@ -7,7 +7,7 @@ import pytest
 
 from rntk.errors import SequenceError
 from rntk.sequences import as_batch
-from rntk.sequences.targets import read_labels, read_task, read_values, read_values_by_step
+from rntk.sequences.targets import read_labels, read_task, read_values, read_values_by_step, read_weights
 
 
 @pytest.mark.parametrize("y", [["a", "b", "a"], [1, 2, 2], [True, False, True], np.array([[0.0], [1.0], [0.0]])])
@@ -102,3 +102,26 @@ def test_labels_that_are_not_what_was_asked_for():
         read_task(np.array([0.5, 1.5]), "classify")
     with pytest.raises(ValueError, match='task must be "auto", "classify" or "regress"'):
         read_task(np.array([1, 2]), "guess")
+
+
+def test_masked_targets_are_not_read_without_their_mask():
+    y = np.ma.masked_array([0, 1, 0, 1], mask=[0, 0, 1, 0])
+    for read in (read_labels, read_values, read_weights):
+        with pytest.raises(ValueError, match=r"masked array, and 1 of its entries .* position 2"):
+            read(y, 4)
+    assert read_labels(np.ma.masked_array([0, 1, 0, 1]), 4).tolist() == [0, 1, 0, 1]
+
+
+def test_words_among_numbers_are_no_labels():
+    for y in (["a", 1, "a", 1], np.array(["a", 1, "a", 1], dtype=object)):
+        with pytest.raises(ValueError, match="all words or all numbers, and these are of type int, str; y ="):
+            read_labels(y, 4)
+
+
+def test_messages_say_what_may_have_happened():
+    with pytest.raises(ValueError, match=r"30 sequences and 20 labels.*transposed"):
+        read_labels([0, 1] * 10, 30)
+    with pytest.raises(ValueError, match=r"shape \(20,\), but there are 30 sequences.*transposed"):
+        read_values(np.zeros(20), 30)
+    with pytest.raises(ValueError, match=r"only one class \(0.0\)"):
+        read_labels(np.zeros(4), 4)

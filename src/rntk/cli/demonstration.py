@@ -23,6 +23,7 @@ from sklearn.svm import SVC
 from ..kernels import RNTK
 from ..plot import COLOURS, gram
 from ..plot.curves import STYLES
+from ..runtime import replacing
 from ..sequences import SequenceBatch
 
 Array = NDArray[Any]
@@ -159,7 +160,8 @@ def draw(rows: list[tuple[DemoData, DemoTrial]], path: Path) -> None:
     for (data, trial), (left, right) in zip(rows, axes, strict=True):
         _draw_gram(left, data, trial)
         _draw_series(right, data)
-    figure.savefig(path, format="png")
+    with replacing(path, "wb") as file:
+        figure.savefig(file, format="png")
 
 
 def _draw_gram(axis: Any, data: DemoData, trial: DemoTrial) -> None:

@@ -65,6 +65,8 @@ def check_target(path: Path, force: bool, inputs: tuple[Path, ...] = ()) -> None
         refuse(f"--out {path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
         refuse(f"--out {path}: the folder {path.parent} can't be written to")
+    if path.exists() and not path.is_file():
+        refuse(f"--out {path} is not a regular file, and only those are replaced; give another name")
     if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
         refuse(f"--out {path} is one of the files to read; give another name")
     if path.exists() and not force:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +56,10 @@ class LabelledSequences:
     y: NDArray[Any] | None
     path: Path
     format: str
+
+    def __iter__(self) -> Iterator[Any]:
+        """`X` and `y`: ``X, y = rntk.read(path)``."""
+        return iter((self.X, self.y))
 
     def __repr__(self) -> str:
         labels = "None" if self.y is None else f"<{self.y.dtype.type.__name__.rstrip('_')} of shape {self.y.shape}>"
@@ -137,7 +141,9 @@ def read(
     file.stop_if_wrong()
     if not file.series:
         raise file.refusal("it holds no sequences", "put one sequence per line after the header")
-    return LabelledSequences(as_batch(file.series, dtype="float64", name=str(where)), y, where, chosen)
+    return LabelledSequences(
+        as_batch(file.series, dtype="float64", name=str(where), layout="time-first"), y, where, chosen
+    )
 
 
 def _as_path(path: object) -> Path:

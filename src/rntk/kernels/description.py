@@ -32,7 +32,7 @@ from sklearn.gaussian_process.kernels import (
 
 from ..activations import Activation, HermiteActivation, as_activation, find, known_names, name_of
 from ..engine import ENGINES
-from ..errors import check_choice, check_count, check_dtype
+from ..errors import check_choice, check_dtype
 from ..network import READOUTS, Readout, as_readout
 from ..runtime import count_threads
 from .feedforward import NTK
@@ -46,8 +46,6 @@ KERNELS: dict[str, type] = {}
 NUMBERS = ("float64", "float32", "float16", "bool", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64)))
 #: Parameters of kernels that change no number; nor do bounds.
 IDLE = ("n_jobs", "progress")
-#: Layers of a network: beyond anything of use, and far below what would fill the memory.
-MOST_LAYERS = 10_000
 
 _SHORT = reprlib.Repr()  # in bounded time, however large or deep a thing is
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -274,8 +272,6 @@ def _is_known_code(kernel: Kernel) -> bool:
 def _checked(kernel: Any) -> Any:
     """The kernel, if it can be evaluated."""
     if isinstance(kernel, NetworkKernel):
-        if check_count("depth", kernel.get_params()["depth"]) > MOST_LAYERS:
-            raise ValueError(f"a network of more than {MOST_LAYERS} layers")
         kernel.network(), check_dtype(kernel.dtype), count_threads(kernel.n_jobs)
         check_choice("engine", kernel.engine, ENGINES)
     elif isinstance(kernel, KernelOperator | Exponentiation):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..activations import Activation, as_activation
 from ..errors import SequenceError, check_choice, check_count, check_flag
-from ..network import Direction, Elman, Kind, Network, per_layer, stack_of
+from ..network import MOST_LAYERS, Direction, Elman, Kind, Network, per_layer, stack_of
 from ..sequences import SequenceBatch, as_batch
 from .network import NetworkKernel, hyperparameter
 from .recurrent import Bounds, Sigma
@@ -99,7 +99,7 @@ class NTK(NetworkKernel):
     hyperparameter_sigma_v = hyperparameter("sigma_v")
 
     def network(self) -> Network:
-        depth = check_count("depth", self.depth)
+        depth = check_count("depth", self.depth, most=MOST_LAYERS)
         check_choice("kind", self.kind, ("ntk", "nngp"))
         cells = stack_of(
             Elman,

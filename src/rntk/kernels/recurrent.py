@@ -9,6 +9,7 @@ from ..activations import Activation, as_activation
 from ..errors import check_choice, check_count, check_flag
 from ..network import (
     LAYER_SIGMAS,
+    MOST_LAYERS,
     Elman,
     Kind,
     Network,
@@ -148,7 +149,7 @@ class RNTK(NetworkKernel):
     hyperparameter_sigma_v = hyperparameter("sigma_v")
 
     def network(self) -> Network:
-        depth = check_count("depth", self.depth)
+        depth = check_count("depth", self.depth, most=MOST_LAYERS)
         sigmas = {name: per_layer(name, getattr(self, name), depth) for name in LAYER_SIGMAS}
         check_choice("parameterization", self.parameterization, ("ntk", "standard"))
         check_choice("kind", self.kind, ("ntk", "nngp"))

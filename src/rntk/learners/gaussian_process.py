@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from ..errors import ActivationError, KernelOverflowError, check_positive, warn
+from ..errors import ActivationError, KernelOverflowError, check_flag, check_positive, warn
 from ..kernels.pairwise import suited
 from ..runtime import Bar, progress_bar
 from ..sequences.targets import Array, read_values, read_weights
@@ -115,7 +115,7 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
         self.sample_weight_ = np.ones(len(y)) if weight is None else weight
         mean: Any = np.zeros(y.shape[1:])
         scale: Any = np.ones(y.shape[1:])
-        if self.normalize_y:
+        if check_flag("normalize_y", self.normalize_y):
             mean = np.average(y, axis=0, weights=weight)
             spread = np.sqrt(np.average(np.square(y - mean), axis=0, weights=weight))
             scale = np.where(spread > 0, spread, 1.0)

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.class_weight import compute_sample_weight
 
+from ..errors import say_value
 from ..sequences import SequenceBatch
 from ..sequences.targets import Array, read_labels, read_values, read_weights
 from .base import KernelLearner, as_kernel, gram
@@ -246,5 +247,5 @@ def check_ridge(alpha: Any) -> Array:
     except (TypeError, ValueError):
         value = np.array([np.nan])
     if value.ndim > 1 or not np.isfinite(value).all() or (value < 0).any():
-        raise ValueError(f"alpha must be a non-negative number, or one per target, not {alpha!r}")
+        raise ValueError(f"alpha must be a non-negative number, or one per target, not {say_value(alpha)}")
     return value

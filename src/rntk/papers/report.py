@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..runtime import replacing
 from .record import DamagedRecordError, read_sealed, write_whole
 from .study import Mode, NotRunError, Plain, Results, Study, Verdict
 
@@ -23,7 +24,8 @@ def write_figures(study: Study, results: Results, folder: Path) -> list[str]:
     names = []
     for name, pictures in _draw(study, results, "png", "svg"):
         for suffix, picture in pictures.items():
-            (folder / f"{name}.{suffix}").write_bytes(picture)
+            with replacing(folder / f"{name}.{suffix}", "wb") as file:
+                file.write(picture)
         names.append(name)
     return names
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -194,14 +194,27 @@ class SequenceBatch:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, index: int) -> FloatArray:
-        """Return sequence `index` as a read-only view of shape (T_i, m)."""
+    @overload
+    def __getitem__(self, index: int | np.integer[Any]) -> FloatArray: ...
+    @overload
+    def __getitem__(self, index: slice | list[Any] | NDArray[Any]) -> SequenceBatch: ...
+    def __getitem__(self, index: Any) -> FloatArray | SequenceBatch:
+        """Return sequence `index` as a read-only view (T_i, m); for a slice, a mask or indices, the batch of those."""
+        if isinstance(index, slice):
+            index = np.arange(len(self))[index]
+        if isinstance(index, (list, np.ndarray)) and np.ndim(index) == 1:
+            chosen = np.asarray(index)
+            if chosen.dtype.kind == "b":
+                if len(chosen) != len(self):
+                    raise IndexError(f"a mask of {len(chosen)} entries for a batch of {len(self)} sequences")
+                chosen = np.flatnonzero(chosen)
+            return self.take(chosen)
         try:
             position = operator.index(index)
         except TypeError:
             raise TypeError(
-                f"batch[i] takes one integer and returns one sequence, got {type(index).__name__}; "
-                "for several sequences use batch.take(indices)"
+                "batch[i] takes an integer, a slice, a mask or a list of integers, as batch.take does, got "
+                f"{type(index).__name__}"
             ) from None
         n_sequences = len(self)
         if not -n_sequences <= position < n_sequences:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..errors import ProblemReport, SequenceError
+from ..errors import ProblemReport, SequenceError, check_choice
 from .batch import SequenceBatch, offsets_of, resolve_dtype
 from .defects import (
     NUMBERS_ONLY,
@@ -39,10 +39,12 @@ from .defects import (
 __all__ = ["as_batch", "check_channels", "check_channels_agree"]
 
 _ACCEPTED = "pass an array of shape (n, T) or (n, T, m), or a list of arrays of shape (T_i,) or (T_i, m)"
+#: Channels from which a batch of single steps looks like series in another layout.
+_MANY = 8
 _COUNT_STEPS = "pass for each row of values the number of its leading steps that are data, as an integer"
 
 
-def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X") -> SequenceBatch:
+def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X", layout: str | None = None) -> SequenceBatch:
     """Return the sequences in `X` as one validated `SequenceBatch`.
 
     Parameters
@@ -63,6 +65,10 @@ def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X") -> Sequ
         (integers, booleans, extended precision) float64, and takes ``np.result_type`` over mixed input.
     name : str
         What error messages call the argument.
+    layout : "time-first", "channels-first" or None
+        "channels-first" reads aeon's layout, as `SequenceBatch.from_aeon` does. "time-first" says that sequences of
+        one step with 8 channels or more are meant. They are refused otherwise: nearly always they are series in
+        aeon's layout, (n, 1, T).
 
     Returns
     -------
@@ -84,7 +90,17 @@ def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X") -> Sequ
     >>> as_batch(np.zeros((5, 7, 2), dtype="float32"))
     SequenceBatch(5 sequences, length 7, 2 channels, float32)
     """
-    return _read(X, dtype, name, channels_first=False)
+    if layout is not None:
+        check_choice("layout", layout, ("time-first", "channels-first"))
+    batch = _read(X, dtype, name, channels_first=layout == "channels-first")
+    if layout is None and not isinstance(X, SequenceBatch) and batch.max_length == 1 and batch.n_channels >= _MANY:
+        report, m = ProblemReport(name), batch.n_channels
+        text = f"every sequence has length 1 and {m} channels; channels come last, as in (n, T, m) and (T_i, m)"
+        report.add("layout", text)
+        report.advise(f"if they are series of {m} steps, as in aeon's (n, 1, T): rntk.SequenceBatch.from_aeon({name})")
+        report.advise(f'if they are single steps of {m} channels: rntk.as_batch({name}, layout="time-first")')
+        raise report.error()
+    return batch
 
 
 def read_aeon(X: Any, *, dtype: DTypeLike | None) -> SequenceBatch:

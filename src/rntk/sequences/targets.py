@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, column_or_1d
 
-from ..errors import SequenceError, check_choice
+from ..errors import SequenceError, check_choice, say_value
 from .batch import SequenceBatch
 from .gate import as_batch
 
@@ -45,9 +45,14 @@ def read_labels(y: Any, count: int) -> Array:
     """
     if y is None:
         raise ValueError(_NONE.format("y"))
-    y = column_or_1d(y, warn=True)
+    if isinstance(y, (list, tuple)):
+        _check_alike(y)  # NumPy makes words of all
+    y = column_or_1d(_unmasked(y), warn=True)
     if len(y) != count:
-        raise ValueError(f"{count} sequences and {len(y)} labels: there must be one label per sequence")
+        raise ValueError(
+            f"{count} sequences and {len(y)} labels: there must be one label per sequence. Is X transposed? Its rows, "
+            "or the items of its list, are the sequences"
+        )
     if y.dtype.kind in "OSUT":
         missing = [i for i, label in enumerate(y.tolist()) if _is_missing(label)]
         if missing:
@@ -60,18 +65,40 @@ def read_labels(y: Any, count: int) -> Array:
     try:
         check_classification_targets(y)
     except TypeError:
-        found = ", ".join(sorted({type(label).__name__ for label in y.tolist()}))
-        raise ValueError(f"labels must be all words or all numbers, and these are of type {found}") from None
+        _check_alike(y.tolist())
+        raise
     if len(np.unique(y)) < 2:
-        raise ValueError(f"the labels have only one class ({y[0]!r}); a classifier needs at least two")
+        raise ValueError(f"the labels have only one class ({say_value(y[0])}); a classifier needs at least two")
     return np.asarray(y)
+
+
+def _check_alike(labels: Any) -> None:
+    """Refuse words among numbers."""
+    words = [isinstance(label, (str, bytes)) for label in labels if not _is_missing(label)]
+    if any(words) and not all(words):
+        found = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise ValueError(
+            f"labels must be all words or all numbers, and these are of type {found}; "
+            "y = [str(label) for label in y] makes words of all"
+        )
+
+
+def _unmasked(y: Any, name: str = "y") -> Any:
+    """`y`, unless entries of it are masked: what is under a mask is nobody's label."""
+    if np.ma.is_masked(y):
+        masked = np.argwhere(np.broadcast_to(y.mask, np.shape(y)))
+        raise ValueError(
+            f"{name} is a masked array, and {len(masked)} of its entries are masked, the first at "
+            f"position {masked[0][0]}; leave those sequences out: X[~mask], {name}[~mask]"
+        )
+    return y
 
 
 def _is_missing(label: Any) -> bool:
     """None, NaN, pandas' NA, or nothing but spaces."""
     if isinstance(label, (str, bytes)):
         return not label.strip()
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or (np.ndim(label) == 0 and label != label)
 
 
 def read_values(
@@ -109,10 +136,12 @@ def read_values(
     >>> read_values([1, 2], 3)
     Traceback (most recent call last):
     ...
-    ValueError: y has shape (2,), but there are 3 sequences: it must be (3,) or (3, d), one value or row per sequence
+    ValueError: y has shape (2,), but there are 3 sequences: it must be (3,) or (3, d), one value or row \
+per sequence. Is X transposed? Its rows are the sequences
     """
     if y is None:
         raise ValueError(_NONE.format(name))
+    y = _unmasked(y, name)
     try:
         found = np.asarray(y)
         if found.dtype.kind not in "biufO":
@@ -126,9 +155,10 @@ def read_values(
     if found.ndim not in (1, 2) or len(found) != count or found.size == 0:
         wanted = f"({count},) or ({count}, {outputs or 'd'})" if outputs in (None, 1) else f"({count}, {outputs})"
         order = ", the sequences one after another" if unit == "step" else ""
+        transposed = ". Is X transposed? Its rows are the sequences" if unit == "sequence" and found.ndim == 1 else ""
         raise ValueError(
             f"{name} has shape {shape}, but there are {count} {unit}s: it must be {wanted}, one value or row per "
-            f"{unit}{order}"
+            f"{unit}{order}{transposed}"
         )
     if outputs is not None and found.shape[1] != outputs:
         raise ValueError(f"{name} has shape {shape}, but the outputs have ({count}, {outputs})")
@@ -145,7 +175,7 @@ def read_weights(sample_weight: Any, count: int) -> tuple[NDArray[np.int64], Arr
     """
     if sample_weight is None:
         return np.arange(count), None
-    weight = _check_sample_weight(sample_weight, np.empty(count), dtype=np.float64)
+    weight = _check_sample_weight(_unmasked(sample_weight, "sample_weight"), np.empty(count), dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(f"weights of sequences must not be negative; the smallest is {weight.min():g}")
     if not weight.any():
@@ -187,7 +217,7 @@ def read_values_by_step(
     """
     if y is None:
         raise ValueError(_NONE.format(name))
-    values = as_batch(y, name=name).astype(np.float64)
+    values = as_batch(y, name=name, layout="time-first").astype(np.float64)
     if len(values) != len(batch):
         raise SequenceError(f"{len(batch)} sequences and {len(values)} targets: there must be one per sequence")
     different = np.flatnonzero(values.lengths != batch.lengths)
