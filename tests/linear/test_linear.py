@@ -29,6 +29,7 @@ from rntk.linear import (
     memory_profile,
     scale_factors,
     sequence_kernel,
+    to_taps,
 )
 
 VARIANCES = {"nu_w": 0.45, "nu_f": 0.7, "nu_c": 1.3}
@@ -113,35 +114,42 @@ def test_proposition_2_1_a_rnn_to_taps():
     for n_x, n_y in ((3, 2), (2, 3), (1, 1)):
         rnn = LinearRNN.random(20, n_x, n_y, seed=0, **VARIANCES)
         X = ragged(channels=n_x)
-        outputs = ScaledConv1D.from_taps(rnn.impulse_response(12))(X)
+        outputs = ScaledConv1D.from_taps(to_taps(rnn, 12))(X)
         assert max(relative_error(a, b) for a, b in zip(outputs, rnn(X), strict=True)) < 1e-13
         power = rnn.C @ np.linalg.matrix_power(rnn.W, 3) @ rnn.F / 20**2
-        np.testing.assert_allclose(rnn.impulse_response(12)[3], power, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(to_taps(rnn, 12)[3], power, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("structure", ["delay", "modes"])
 @pytest.mark.parametrize("shape", [(64, 1, 1), (64, 2, 3), (64, 3, 2), (63, 1, 2), (2, 1, 1), (1, 2, 2)])
-def test_proposition_2_1_b_taps_to_rnn(shape):
+def test_proposition_2_1_b_taps_to_rnn(structure, shape):
     taps = np.random.default_rng(0).standard_normal(shape)
-    rnn = from_taps(taps)
+    rnn = from_taps(taps, structure)
     T, n_y, n_x = shape
     assert rnn.n <= T * n_x * n_y
-    assert np.abs(rnn.impulse_response(T) - taps).max() < 1e-10  # the issue's bound; rounding is 1e-14
+    assert np.abs(to_taps(rnn, T) - taps).max() < 1e-10  # the issue's bound; rounding is 1e-14
     assert np.linalg.norm(rnn.W / rnn.n**0.5, 2) < 1 + 1e-12  # well conditioned: never larger than a rotation
     X = ragged(channels=n_x, lengths=(T, max(T // 2, 1)))
     want = [plain_convolution(taps, x) for x in X]
     assert max(relative_error(a, b) for a, b in zip(rnn(X), want, strict=True)) < 1e-10
 
 
-def test_a_delay_line_forgets():
-    line = from_taps(np.random.default_rng(0).standard_normal((8, 1, 1)))
-    assert line.spectral_radius == 0
-    assert np.abs(line.impulse_response(20)[8:]).max() == 0
+def test_a_delay_line_forgets_and_rotations_repeat():
+    taps = np.random.default_rng(0).standard_normal((8, 1, 1))
+    line, modes = from_taps(taps), from_taps(taps, "modes")
+    assert line.is_stable and line.spectral_radius == 0
+    assert np.abs(to_taps(line, 20)[8:]).max() == 0
+    np.testing.assert_allclose(to_taps(modes, 16)[8:], taps, atol=1e-12)
+    eigenvalues = np.linalg.eigvals(modes.W / 8**0.5)
+    np.testing.assert_allclose(np.sort_complex(eigenvalues**8), np.ones(8), atol=1e-12)
+    assert len(np.unique(eigenvalues.round(6))) == 8  # distinct poles, as in the proof
 
 
 def test_spectral_radius_tends_to_the_root_of_nu_w():
     """An erratum: the paper prints ν_W."""
     found = [LinearRNN.random(800, nu_w=0.3, seed=seed).spectral_radius for seed in range(2)]
     assert abs(np.mean(found) - 0.3**0.5) < 0.04
+    assert not LinearRNN.random(300, nu_w=1.5, seed=0).is_stable
 
 
 def test_gradients_of_a_convolution_are_central_differences(monkeypatch):
@@ -171,6 +179,8 @@ def test_models_refuse_what_makes_no_sense():
         ScaledConv1D(np.ones(3), np.ones((2, 1, 1)))
     with pytest.raises(ValueError, match="lag 1 has a tap but scale factor zero"):
         ScaledConv1D.from_taps(np.ones((2, 1, 1)), [1.0, 0.0])
+    with pytest.raises(ValueError, match="structure"):
+        from_taps(np.ones((2, 1, 1)), "poles")
     with pytest.raises(ValueError, match="taps must be"):
         from_taps(np.ones((2, 1)))
 

@@ -16,7 +16,7 @@ from .filters import ScaledConv1D
 from .kernel import block_toeplitz, kernel_product, limit_kernel, scale_factors, sequence_kernel
 from .memory import MemoryProfile, memory_profile
 from .regressors import ConvRegressor, LinearRNNRegressor
-from .rnn import LinearRNN, from_taps
+from .rnn import LinearRNN, from_taps, to_taps
 from .training import LinearModel, LinearTraining, train
 
 __all__ = [
@@ -35,5 +35,6 @@ __all__ = [
     "memory_profile",
     "scale_factors",
     "sequence_kernel",
+    "to_taps",
     "train",
 ]

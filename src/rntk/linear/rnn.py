@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import check_count
+from ..errors import check_choice, check_count
 from .filters import design_blocks, laid_out, read_inputs
 from .kernel import check_variances
 
@@ -159,44 +159,91 @@ class LinearRNN:
         """Largest modulus of an eigenvalue of W/√n; for random W it tends to √ν_W (the paper prints ν_W)."""
         return float(np.abs(np.linalg.eigvals(self.W)).max() / self.n**0.5)
 
+    @property
+    def is_stable(self) -> bool:
+        """Whether bounded inputs give bounded outputs whatever F and C are: spectral radius below one."""
+        return self.spectral_radius < 1
+
     def __repr__(self) -> str:
         return f"LinearRNN(n={self.n}, n_x={self.n_x}, n_y={self.n_y})"
 
 
-def from_taps(taps: Any) -> LinearRNN:
+def to_taps(rnn: LinearRNN, T: int) -> Array:
+    """The T taps of the convolution that computes what `rnn` does on sequences of up to T steps (part (a))."""
+    return rnn.impulse_response(T)
+
+
+def from_taps(taps: Any, structure: str = "delay") -> LinearRNN:
     """A linear RNN with the impulse response `taps`, (T, n_y, n_x), of T min(n_x, n_y) units (part (b)).
 
-    A line of T memory cells, which forgets after T steps: the same map as the convolution for sequences of any length,
-    and stable. `LinearRNN.impulse_response` is the way back, part (a).
+    Parameters
+    ----------
+    taps : array-like of shape (T, n_y, n_x)
+        What to realise.
+    structure : "delay" or "modes"
+        "delay" is a line of T memory cells that forgets after T steps: the same map as the convolution for
+        sequences of any length, and stable. "modes" is the paper's construction: W has the distinct eigenvalues
+        e^{2πik/T}, in real form rotations of pairs of units; it repeats its response every T steps, so it equals the
+        convolution for sequences of up to T steps.
 
     Notes
     -----
-    Real distinct poles, as in the paper's proof, would need the inverse of a Vandermonde matrix, whose condition grows
-    exponentially in T; here W/√n has norm one.
+    Both W/√n have norm one and both are exact up to rounding. Real distinct poles, as in the paper's proof, need the
+    inverse of a Vandermonde matrix whose condition grows exponentially in T; the roots of unity make it a unitary
+    Fourier matrix.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from rntk.linear import from_taps
+    >>> from rntk.linear import from_taps, to_taps
     >>> taps = np.random.default_rng(0).standard_normal((64, 2, 3))
-    >>> bool(np.abs(from_taps(taps).impulse_response(64) - taps).max() < 1e-12)
+    >>> bool(np.abs(to_taps(from_taps(taps), 64) - taps).max() < 1e-12)
     True
     """
     taps = np.asarray(taps, dtype=np.float64)
     if taps.ndim != 3 or 0 in taps.shape or not np.isfinite(taps).all():
         raise ValueError(f"taps must be finite, (T, n_y, n_x), not of shape {taps.shape}")
     T, n_y, n_x = taps.shape
-    # For one channel: h_t = step h_{t-1} + start x_t, and unit j of the state is x_{t-j}.
-    step, start = np.eye(T, k=-1), np.eye(T)[0]
+    if check_choice("structure", structure, ("delay", "modes")) == "delay":
+        step, start, weights = np.eye(T, k=-1), np.eye(T)[0], np.eye(T)
+    else:
+        step, start, weights = _rotations(T)
+    # For one channel: h_t = step h_{t-1} + start x_t, and `weights[j]` reads x_{t-j} from the state.
     width = min(n_x, n_y)
     n = T * width
     W = np.kron(step, np.eye(width)) * n**0.5
     if n_x <= n_y:
         F = np.kron(start[:, None], np.eye(width))
-        C = taps.transpose(1, 0, 2).reshape(n_y, n)
+        C = np.einsum("jk,jyx->ykx", weights, taps).reshape(n_y, n)
     else:  # the transposed network: the taps are in F
         W = W.T
         C = np.kron(start, np.eye(width))
-        F = taps.reshape(n, n_x)
+        F = np.einsum("jk,jyx->kyx", weights, taps).reshape(n, n_x)
     # L_j = n^{-(j+1)/2} C W^j F: one factor √n is left, shared between F and C so that neither is large.
     return LinearRNN(W, F * n**0.25, C * n**0.25)
+
+
+def _rotations(T: int) -> tuple[Array, Array, Array]:
+    """Step, start and readout of T real modes: eigenvalues 1, e^{±2πik/T}, and -1 for even T.
+
+    With c_k the start in mode k, S^j start has the entries cos, sin of 2πjk/T times √2/√T: an orthonormal Fourier basis
+    in j, so that reading x_{t-j} is its transpose.
+    """
+    step, start, basis = np.zeros((T, T)), np.zeros(T), np.zeros((T, T))
+    times, at = np.arange(T), 0
+    for k in range(T // 2 + 1):
+        angle = 2 * np.pi * k / T
+        if k == 0 or 2 * k == T:
+            step[at, at] = 1.0 if k == 0 else -1.0
+            start[at] = 1 / T**0.5
+            basis[:, at] = step[at, at] ** times / T**0.5
+            at += 1
+        else:
+            cos, sin = np.cos(angle), np.sin(angle)
+            step[at : at + 2, at : at + 2] = [[cos, -sin], [sin, cos]]
+            start[at] = (2 / T) ** 0.5
+            # k·times modulo T first: large arguments of cos would lose digits.
+            turns = 2 * np.pi * ((k * times) % T) / T
+            basis[:, at], basis[:, at + 1] = start[at] * np.cos(turns), start[at] * np.sin(turns)
+            at += 2
+    return step, start, basis
