@@ -90,8 +90,8 @@ def excluded(learner) -> dict[str, str]:
     }
 
 
-# Strict: an exclusion that is no longer needed fails.
-@parametrize_with_checks(ANY_LENGTH + ONE_LENGTH, expected_failed_checks=excluded, xfail_strict=True)
+# Strict, by pyproject.toml: an exclusion that is no longer needed fails.
+@parametrize_with_checks(ANY_LENGTH + ONE_LENGTH, expected_failed_checks=excluded)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
