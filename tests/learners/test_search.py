@@ -335,7 +335,7 @@ def test_prediction_shows_one_bar_and_looks_once_at_each_view(monkeypatch, capsy
 @pytest.mark.parametrize("learner", [RNTKClassifier, RNTKRegressor])
 def test_notebooks_show_learners(learner):
     X, y = waves(0, n=12)
-    assert "max_length" in learner(start=RNTK(sigma_w=1.2)).fit(X, y)._repr_html_()
+    assert "RNTK(sigma_w=1.2)" in learner(start=RNTK(sigma_w=1.2)).fit(X, y)._repr_html_()
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------
