@@ -1,4 +1,4 @@
-"""Measured numbers on pages come from records: this finds each in its record, and writes it anew when the record changes.
+"""Measured numbers on pages come from records: this finds each in its record, and writes it anew when that changes.
 
     python tools/figures.py            # write the pages' numbers and tables from the records
     python tools/figures.py --check    # only say what differs, and which numbers no record has
@@ -16,6 +16,7 @@ import string
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,11 +33,6 @@ def read(name: str) -> Any:
 
 def study(name: str) -> Any:
     return json.loads((RESULTS / name / "record.json").read_text(encoding="utf-8"))
-
-
-def mean(values: Any) -> float:
-    values = list(values)
-    return sum(values) / len(values)
 
 
 def compare(ours: dict[str, float], theirs: dict[str, float]) -> SimpleNamespace:
@@ -59,7 +55,7 @@ def classification() -> SimpleNamespace:
         seconds[method] = seconds.get(method, 0.0) + cost
     return SimpleNamespace(
         sets=len(accuracies["rntk-fast"]),
-        mean={method: mean(each.values()) for method, each in accuracies.items()},
+        mean={method: fmean(each.values()) for method, each in accuracies.items()},
         seconds=seconds,
         against_minirocket=compare(accuracies["rntk-fast"], accuracies["minirocket"]),
         times_minirocket=seconds["rntk-fast"] / seconds["minirocket"],
@@ -87,7 +83,7 @@ def unequal() -> SimpleNamespace:
     methods = results[0]
     return SimpleNamespace(
         sets=len(results),
-        mean={method: mean(each[method]["accuracy"] for each in results) for method in methods},
+        mean={method: fmean(each[method]["accuracy"] for each in results) for method in methods},
         seconds={method: sum(each[method]["core_seconds"] for each in results) for method in methods},
     )
 
@@ -100,7 +96,7 @@ def suggestion() -> SimpleNamespace:
     }
     return SimpleNamespace(
         sets=len(results),
-        mean={method.replace("suggested, late", "late"): mean(each.values()) for method, each in by.items()},
+        mean={method.replace("suggested, late", "late"): fmean(each.values()) for method, each in by.items()},
         against_default=compare(by["suggested"], by["default"]),
     )
 
@@ -155,7 +151,7 @@ def printed() -> dict[str, float]:
     """Means of the columns that the RNTK paper prints, over the sets of the classification record."""
     table = json.loads((ROOT / "src/rntk/papers/rntk_table_2.json").read_text(encoding="utf-8"))["accuracy"]
     sets = {unit["config"]["set"] for unit in study("rntk-tables")["units"].values()}
-    return {kernel: mean(table[name][kernel] for name in sets) for kernel in ("RNTK", "NTK", "RBF", "POLY")}
+    return {kernel: fmean(table[name][kernel] for name in sets) for kernel in ("RNTK", "NTK", "RBF", "POLY")}
 
 
 def facts() -> dict[str, Any]:
@@ -185,13 +181,16 @@ def slopes() -> SimpleNamespace:
 
 # ---- Where they stand ------------------------------------------------------------------------------------------------
 
+AGAINST_MINIROCKET = (
+    "wins {ucr.against_minirocket.wins}, ties {ucr.against_minirocket.ties} and loses {ucr.against_minirocket.losses}."
+)
 #: Pieces of pages with the fields of `facts()`. The written number is the field, formatted.
 SENTENCES: dict[str, list[str]] = {
     "README.md": [
-        "wins {ucr.against_minirocket.wins}, ties {ucr.against_minirocket.ties} and loses {ucr.against_minirocket.losses}.",
+        AGAINST_MINIROCKET,
     ],
     "docs/accuracy.md": [
-        "wins {ucr.against_minirocket.wins}, ties {ucr.against_minirocket.ties} and loses {ucr.against_minirocket.losses}.",
+        AGAINST_MINIROCKET,
         "It costs {ucr.times_minirocket:.0f} times as much.",
         "RNTK {ucr.mean[rntk]:.2f}, NTK {ucr.mean[ntk]:.2f}, RBF {ucr.mean[rbf]:.2f}, polynomial {ucr.mean[poly]:.2f}",
         "Mean over {unequal.sets} sets whose series differ in length",
@@ -207,10 +206,11 @@ SENTENCES: dict[str, list[str]] = {
         "{found[rntk-theorem-2-ensemble][mean][1]:.2f} to {found[rntk-theorem-2-ensemble][mean][2]:.2f} of what chance "
         "makes of {found[rntk-theorem-2-ensemble][mean][3]:.0f} networks, and "
         "{found[rntk-theorem-2-ensemble][spread][1]:.2f} to {found[rntk-theorem-2-ensemble][spread][2]:.2f} of the",
-        "Networks of width {found[linear-figures-1-2][figure 1][0]:.0f} train like their convolution: over the first ten "
-        "epochs the curves differ by at most {found[linear-figures-1-2][figure 1][2]:.1f} % of",
-        "R² in x and y {found[linear-table-1][limited, order][0]:.2f} and {found[linear-table-1][limited, order][1]:.2f} "
-        "against {found[linear-table-1][limited, order][2]:.2f} and {found[linear-table-1][limited, order][3]:.2f}.",
+        "Networks of width {found[linear-figures-1-2][figure 1][0]:.0f} train like their convolution: over the "
+        "first ten epochs the curves differ by at most {found[linear-figures-1-2][figure 1][2]:.1f} % of",
+        "R² in x and y {found[linear-table-1][limited, order][0]:.2f} and "
+        "{found[linear-table-1][limited, order][1]:.2f} against {found[linear-table-1][limited, order][2]:.2f} and "
+        "{found[linear-table-1][limited, order][3]:.2f}.",
         "{verdicts[reproduced]} claims reproduced, {verdicts[differs]} differ; of these, {kinds[errata][differs]} are",
         "on {ucr.sets} of its sets the RNTK has {ucr.mean[rntk]:.2f} % where {printed[RNTK]:.2f} is printed, "
         "NTK {ucr.mean[ntk]:.2f} ({printed[NTK]:.2f}), RBF {ucr.mean[rbf]:.2f} ({printed[RBF]:.2f}), "
@@ -229,7 +229,7 @@ SENTENCES: dict[str, list[str]] = {
         "per pair and step, float32 | {speed.ragged[1]:.2f} |",
         "three layers, against one | {speed.depth:.1f} |",
         "ten times the length, per pair and step | {speed.long:.2f} |",
-        "The first call on a machine takes {speed.first[0]:.1f} s, the first `RNTKClassifier` {speed.first[1]:.1f} s more",
+        "on a machine takes {speed.first[0]:.1f} s, the first `RNTKClassifier` {speed.first[1]:.1f} s more",
         "ReLU {speed.slopes[relu 100]:.1f}, erf {speed.slopes[erf 100]:.1f}, sin {speed.slopes[sin 100]:.1f}, tanh "
         "{speed.slopes[tanh 100]:.1f}, ReLU with three layers {speed.slopes[relu, depth 3 100]:.1f} for sequences of a "
         "hundred steps, and ReLU {speed.slopes[relu 1000]:.1f} for a thousand",
@@ -245,15 +245,15 @@ SENTENCES: dict[str, list[str]] = {
         "takes {disk.megabytes[0]:.0f} MB in float32, {disk.megabytes[1]:.0f} MB if they are compressed.",
         "{disk.product[0]:.1f} s from a plain store, {disk.product[1]:.1f} s from a compressed one.",
         "two Dask workers reached {disk.dask[0]:.2f} of the speed of two threads, and {disk.dask[2]:.2f} if they keep",
-        "a ridge classifier, {disk.sizes[training]:,} sequences of 30 to 100 steps, {disk.sizes[landmarks]:,} landmarks, "
-        "both directions: {disk.large[fit_seconds]:.0f} s to fit, {disk.large[predict_seconds]:.1f} s to predict "
-        "{disk.sizes[new]:,}, {disk.found[gigabytes]:.1f} GB; on {disk.sizes[exact]:,} sequences {disk.found[points]:.2f} "
-        "points of accuracy from",
+        "a ridge classifier, {disk.sizes[training]:,} sequences of 30 to 100 steps, {disk.sizes[landmarks]:,} "
+        "landmarks, both directions: {disk.large[fit_seconds]:.0f} s to fit, {disk.large[predict_seconds]:.1f} s to "
+        "predict {disk.sizes[new]:,}, {disk.found[gigabytes]:.1f} GB; on {disk.sizes[exact]:,} sequences "
+        "{disk.found[points]:.2f} points of accuracy from",
         "by conjugate gradients, {disk.sizes[solved]:,} of them: {disk.streamed[iterations]} iterations, "
         "{disk.streamed[seconds]:.0f} s if tiles are computed every time, {disk.stored[seconds]:.0f} s with",
     ],
     "docs/tutorials/memory.md": [
-        "({suggestion.mean[suggested]:.1f} against {suggestion.mean[default]:.1f} % of a single support vector machine)",
+        "({suggestion.mean[suggested]:.1f} against {suggestion.mean[default]:.1f} % of a single",
     ],
     "docs/tutorials/unequal-lengths.md": [
         "zero-padded series ({unequal.mean[svm padded]:.1f} against {unequal.mean[svm]:.1f} %)",
