@@ -29,6 +29,7 @@ __all__ = [
     "Sensitivity",
     "SequenceBatch",
     "SequenceError",
+    "StepFeatures",
     "activations",
     "as_batch",
     "input_gradient",
@@ -54,6 +55,7 @@ _HOME = {
     "RNTKRegressorCV": "rntk.learners",
     "RNTKRidge": "rntk.learners",
     "RNTKRidgeClassifier": "rntk.learners",
+    "StepFeatures": "rntk.learners",
     "Sensitivity": "rntk.theory",
     "SequenceBatch": "rntk.sequences",
     "SequenceError": "rntk.errors",
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
     from .learners import RNTKRegressorCV as RNTKRegressorCV
     from .learners import RNTKRidge as RNTKRidge
     from .learners import RNTKRidgeClassifier as RNTKRidgeClassifier
+    from .learners import StepFeatures as StepFeatures
     from .sequences import SequenceBatch as SequenceBatch
     from .sequences import as_batch as as_batch
     from .theory import Sensitivity as Sensitivity

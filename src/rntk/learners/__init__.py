@@ -2,8 +2,8 @@
 
 In go sequences (whatever `rntk.as_batch` reads) and targets; out come predictions. `base` reads data and keeps the
 training side of the kernel prepared, `rntk.sequences.targets` reads labels, values and weights; each learner is one
-module on top: `search` chooses kernels, `svm`, `ridge` and `gaussian_process` take one, `nystrom` and `conjugate` are
-for more sequences than a Gram matrix in memory allows.
+module on top: `search` chooses kernels, `svm`, `ridge` and `gaussian_process` take one; `nystrom` and `steps`, with the
+`landmarks` they share, and `conjugate` are for more sequences than a Gram matrix in memory allows.
 """
 
 from .conjugate import ConjugateGradients
@@ -11,6 +11,7 @@ from .gaussian_process import RNTKGaussianProcessRegressor
 from .nystrom import NystromFeatures
 from .ridge import RNTKRidge, RNTKRidgeClassifier
 from .search import RNTKClassifier, RNTKRegressor
+from .steps import StepFeatures
 from .svm import RNTKSVC
 
 #: Other names for the learners that choose kernels themselves.
@@ -26,4 +27,5 @@ __all__ = [
     "RNTKRegressor",
     "RNTKRidge",
     "RNTKRidgeClassifier",
+    "StepFeatures",
 ]

@@ -121,6 +121,13 @@ class PreparedSequences:
         """Kernel values of new sequences with these, in the kernel's precision."""
         return self.compare(new)[1]
 
+    def between(self) -> Array:
+        """Kernel values of these sequences with one another.
+
+        kernel(Z, Z), not kernel(Z): noise that a kernel adds on its diagonal is none of what is shared.
+        """
+        return self.gram(self.sequences)
+
     def in_blocks(self, new: SequenceBatch, use: Callable[[Any, Array], Array]) -> Array:
         """`use(side, K)` of consecutive parts of `new`, joined, so that few kernel values exist at once.
 
