@@ -32,6 +32,7 @@ __all__ = [
     "StepFeatures",
     "activations",
     "as_batch",
+    "explain",
     "input_gradient",
     "load",
     "read",
@@ -60,6 +61,7 @@ _HOME = {
     "SequenceBatch": "rntk.sequences",
     "SequenceError": "rntk.errors",
     "as_batch": "rntk.sequences",
+    "explain": "rntk.learners",
     "input_gradient": "rntk.theory",
     "load": "rntk.io",
     "read": "rntk.io",
@@ -107,6 +109,7 @@ if TYPE_CHECKING:
     from .learners import RNTKRidge as RNTKRidge
     from .learners import RNTKRidgeClassifier as RNTKRidgeClassifier
     from .learners import StepFeatures as StepFeatures
+    from .learners import explain as explain
     from .sequences import SequenceBatch as SequenceBatch
     from .sequences import as_batch as as_batch
     from .theory import Sensitivity as Sensitivity
