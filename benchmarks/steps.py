@@ -3,12 +3,12 @@
     python benchmarks/steps.py [--quick] [--out benchmarks/records/steps.json]
 
 Sequences are cylinders, bells and funnels in noise (Saito, 1994). The model is `StepFeatures` in single precision and
-scikit-learn's `RidgeClassifierCV`, which chooses its ridge by leave-one-out in closed form, in one pipeline. Seconds are
-those of fit; the processor's count all cores and say more than the clock's where other work runs beside, so the load is
-in the record. Memory is the peak resident set of a process that does nothing else. One sequence at a time is what a
-server predicts. The error is that of the kernel, `StepFeatures.kernel_error`. The exact classifier, `RNTKRidgeClassifier`,
-is compared on a few of the sequences, where both can run, and full Gram matrices are counted from there by their number
-of pairs. Aims are those the project set itself; a missed one is printed as missed.
+scikit-learn's `RidgeClassifierCV`, which chooses its ridge by leave-one-out in closed form, in one pipeline. Seconds
+are those of fit; the processor's count all cores and say more than the clock's where other work runs beside, so the
+load is in the record. Memory is the peak resident set of a process that does nothing else. One sequence at a time is
+what a server predicts. The error is that of the kernel, `StepFeatures.kernel_error`. The exact classifier,
+`RNTKRidgeClassifier`, is compared on a few of the sequences, where both can run. Aims are those the project set itself;
+a missed one is printed as missed.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import rntk
@@ -202,3 +203,16 @@ def test_whole_sequences_as_landmarks_have_an_error_too():
     few, all_ = (NystromFeatures(KERNEL, n_landmarks=m, random_state=0).fit(X) for m in (5, 20))
     assert all_.kernel_error(X) < 1e-10 < 0.01 < few.kernel_error(X) < 1.5
     assert few.kernel_error(X, n_sequences=6) == few.kernel_error(X, n_sequences=6)
+
+
+ANY_LENGTH = "wants another number of steps refused, which is welcome"
+EXCLUDED = {
+    "check_n_features_in_after_fitting": ANY_LENGTH,
+    "check_transformer_general": ANY_LENGTH,
+    "check_dtype_object": "wants float()'s TypeError for a dict among the numbers; rntk lists all that is wrong",
+}
+
+
+@parametrize_with_checks([StepFeatures(KERNEL, n_landmarks=10)], expected_failed_checks=lambda _: EXCLUDED)
+def test_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
