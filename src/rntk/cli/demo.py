@@ -33,9 +33,7 @@ def demo(
         console.print(f"Ready after {warm_up(beside):.0f} s.\n")
         whole = [load(name) for name in ("ItalyPowerDemand", "GunPoint", "ArrowHead")]
         for data in whole:
-            console.print(
-                f"  {data.name}: {data.subject}; {len(data.train)} series to learn from, {len(data.test)} new"
-            )
+            console.print(f"  {data.name}: {data.subject} ({len(data.train)} to learn from, {len(data.test)} new)")
         console.print("  Unequal lengths: the same, up to a quarter cut off at either end")
         trials, table = {}, Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for heading in ("data set", OURS, MINIROCKET, RBF):
@@ -55,9 +53,9 @@ def demo(
     weights = weigh_hours(whole[0])
     top = int(weights.by_step.argmax())
     console.print(
-        f"2. See what decided. Winter or summer, from a day's demand for electricity: one kernel is right on "
-        f"{weights.accuracy:.1%}, and what moves its decision most is the demand at {top} h: "
-        f"{weights.by_step[top]:.0%} of the weight, where 24 equal hours had {1 / len(weights.by_step):.0%} each.\n"
+        f"2. See what decided. A day's demand for electricity says whether it is winter or summer: what moves {OURS}'s "
+        f"decision most is the demand at {top} h, with {weights.by_step[top]:.0%} of the weight in "
+        f"{weights.days} days (24 equal hours had {1 / len(weights.by_step):.0%} each).\n"
     )
     airline = forecast()
     console.print(

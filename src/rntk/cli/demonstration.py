@@ -25,11 +25,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ..kernels import RNTK
-from ..learners import RNTKClassifier, RNTKGaussianProcessRegressor, RNTKRidge
+from ..learners import RNTKClassifier, RNTKGaussianProcessRegressor, explain
 from ..plot import COLOURS
 from ..runtime import replacing
 from ..sequences import SequenceBatch
-from ..theory import input_gradient
 
 Array = NDArray[Any]
 
@@ -38,7 +37,7 @@ FORECASTER = RNTK(sigma_b=0.1)
 
 #: Name in aeon to loader, subject and names of classes, in the order of the sorted labels.
 BUNDLED: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "ItalyPowerDemand": ("load_italy_power_demand", "electricity by the hour: winter or summer?", ("winter", "summer")),
+    "ItalyPowerDemand": ("load_italy_power_demand", "electricity by the hour, winter or summer", ("winter", "summer")),
     "GunPoint": ("load_gunpoint", "a hand draws a gun, or points a finger", ("gun", "point")),
     "ArrowHead": ("load_arrow_head", "outlines of arrowheads", ("Avonlea", "Clovis", "mix")),
 }
@@ -68,10 +67,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Weights:
-    """How much each step moves the decision: the size of its derivative, averaged over `days` test series."""
+    """Shares of the steps in the size of the decision's derivative, averaged over `days` test series."""
 
     by_step: Array
-    accuracy: float
     days: int
 
 
@@ -180,20 +178,11 @@ def _attempt(method: str, model: ClassifierMixin, data: DemoData, X: Any, X_test
 
 
 def weigh_hours(data: DemoData, days: int = 40) -> Weights:
-    """What decides between two classes: the size of ∂f/∂x_t for one kernel's f(x) = Σ_i a_i Θ(x, x_i), by step."""
-    kernel = RNTK(sigma_b=0.3, normalize=True)
-    sides = np.where(data.train_labels == np.unique(data.train_labels)[0], 1.0, -1.0)
-    model = RNTKRidge(kernel, alpha=1e-3).fit(data.train, sides)
-    decided = np.where(model.predict(data.test) > 0, *np.unique(data.train_labels))
-    looked_at = range(min(days, len(data.test)))
-    slopes = [
-        sum(
-            a * input_gradient(kernel, data.test[i], x)[:, 0] for a, x in zip(model.dual_coef_, data.train, strict=True)
-        )
-        for i in looked_at
-    ]
-    by_step = np.mean(np.abs(slopes), axis=0)
-    return Weights(by_step / by_step.sum(), float(np.mean(decided == data.test_labels)), len(looked_at))
+    """How far each step moves the decision of `RNTKClassifier` between two classes, averaged over test series."""
+    model = RNTKClassifier().fit(data.train, data.train_labels)
+    looked_at = data.test[:days]
+    by_step = np.mean([np.abs(explain(model, day, n_neighbours=0).gradient[:, 0]) for day in looked_at], axis=0)
+    return Weights(by_step / by_step.sum(), len(looked_at))
 
 
 def forecast(months: int = 24, years: int = 4) -> Forecast:
