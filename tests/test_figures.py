@@ -46,15 +46,27 @@ def test_every_table_stands_somewhere(figures):
 
 
 def test_a_number_that_changed_or_has_no_record_is_found(figures, known):
-    page = "README.md"
+    page = "docs/accuracy.md"
     text = (ROOT / page).read_text(encoding="utf-8")
     sentence = figures.pattern_of(figures.SENTENCES[page][0]).search(text)
-    wrong = text[: sentence.start(1)] + "40" + text[sentence.end(1) :]
+    wrong = text[: sentence.start(1)] + "12.34" + text[sentence.end(1) :]
     assert figures.renew(wrong, page, known) == (text, [])
     assert figures.renew(text.replace(sentence[0], ""), page, known)[1] == figures.SENTENCES[page][:1]
-    cell = f"{known['ucr'].mean['rntk-fast']:.2f}"
+    cell = f"{known['unequal'].mean['svm']:.2f}"
     assert figures.renew(text.replace(cell, "99.99"), page, known)[0] == text
     assert figures.without_record(text + "\nIt is 3 times better.\n", page) == ["It is 3 times better."]
+
+
+def test_classifiers_are_shown_by_halves_where_their_record_is_there(figures):
+    rival = {"mean": 84.0, "mean_rank": 2.5, "wins_ties_losses": [3, 1, 2]}
+    summary = {"sets": 6, "rntk": {"mean": 85.123, "mean_rank": 2.0}, "rntk seconds": 100.4, "minirocket seconds": 20.0}
+    summary |= dict.fromkeys(("HC2", "MR-Hydra", "MiniROCKET"), rival)
+    halves = {half: {"summary": summary} for half in ("development", "confirmation")}
+    head, _, ours, *_ = shown = list(figures.table_by_halves(halves))
+    assert head.index("confirmation half, 6 sets") < head.index("development half, 6 sets")
+    assert ours == "| `RNTKClassifier()` | 85.12 (2.00) |  | 85.12 (2.00) |  |"
+    assert "| MiniRocket | 84.00 (2.50) | 3 / 1 / 2 | 84.00 (2.50) | 3 / 1 / 2 |" in shown
+    assert "201 core seconds of fitting and predicting, MiniRocket 40," in " ".join(shown)
 
 
 def test_records_on_pages_are_of_full_runs(figures):

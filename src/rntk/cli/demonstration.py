@@ -57,7 +57,7 @@ class DemoData:
 
 
 @dataclass(frozen=True)
-class Trial:
+class DemoTrial:
     """One classifier on one data set: its accuracy on the test series, and seconds of fitting and predicting."""
 
     method: str
@@ -66,7 +66,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Weights:
+class HourWeights:
     """Shares of the steps in the size of the decision's derivative, averaged over `days` test series."""
 
     by_step: Array
@@ -146,24 +146,24 @@ def warm_up(beside: Executor) -> float:
     return time.perf_counter() - begun
 
 
-def compare(data: DemoData, beside: Executor) -> list[Trial]:
+def compare(data: DemoData, beside: Executor) -> list[DemoTrial]:
     """All three classifiers, one after the other."""
     return [try_rntk(data), beside.submit(try_minirocket, data).result(), try_rbf(data)]
 
 
-def try_rntk(data: DemoData) -> Trial:
+def try_rntk(data: DemoData) -> DemoTrial:
     """`RNTKClassifier` as it is, on the series as they are."""
     return _attempt(OURS, RNTKClassifier(), data, data.train, data.test)
 
 
-def try_minirocket(data: DemoData) -> Trial:
+def try_minirocket(data: DemoData) -> DemoTrial:
     """aeon's MiniRocket as it is, zeros at the ends of shorter series."""
     from aeon.classification.convolution_based import MiniRocketClassifier
 
     return _attempt(MINIROCKET, MiniRocketClassifier(random_state=0), data, *(rows[:, None] for rows in pad(data)))
 
 
-def try_rbf(data: DemoData) -> Trial:
+def try_rbf(data: DemoData) -> DemoTrial:
     """A support vector machine with RBF, its two settings by cross-validation, on series padded likewise."""
     X, X_test = pad(data)
     scale = 1 / (X.shape[1] * X.var())
@@ -171,18 +171,18 @@ def try_rbf(data: DemoData) -> Trial:
     return _attempt(RBF, GridSearchCV(SVC(), settings, cv=4), data, X, X_test)
 
 
-def _attempt(method: str, model: ClassifierMixin, data: DemoData, X: Any, X_test: Any) -> Trial:
+def _attempt(method: str, model: ClassifierMixin, data: DemoData, X: Any, X_test: Any) -> DemoTrial:
     begun = time.perf_counter()
     accuracy = float(model.fit(X, data.train_labels).score(X_test, data.test_labels))
-    return Trial(method, accuracy, time.perf_counter() - begun)
+    return DemoTrial(method, accuracy, time.perf_counter() - begun)
 
 
-def weigh_hours(data: DemoData, days: int = 40) -> Weights:
+def weigh_hours(data: DemoData, days: int = 40) -> HourWeights:
     """How far each step moves the decision of `RNTKClassifier` between two classes, averaged over test series."""
     model = RNTKClassifier().fit(data.train, data.train_labels)
     looked_at = data.test[:days]
     by_step = np.mean([np.abs(explain(model, day, n_neighbours=0).gradient[:, 0]) for day in looked_at], axis=0)
-    return Weights(by_step / by_step.sum(), len(looked_at))
+    return HourWeights(by_step / by_step.sum(), len(looked_at))
 
 
 def forecast(months: int = 24, years: int = 4) -> Forecast:
@@ -224,7 +224,12 @@ def forecast(months: int = 24, years: int = 4) -> Forecast:
 
 
 def draw(
-    data: DemoData, weights: Weights, trials: dict[str, list[Trial]], airline: Forecast, path: Path, dpi: int = 150
+    data: DemoData,
+    weights: HourWeights,
+    trials: dict[str, list[DemoTrial]],
+    airline: Forecast,
+    path: Path,
+    dpi: int = 150,
 ) -> None:
     """Save a PNG: series coloured by what decided, accuracies by data set, and a forecast with its error bars."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -243,7 +248,7 @@ def draw(
         figure.savefig(file, format="png")
 
 
-def _draw_hours(axis: Any, data: DemoData, weights: Weights) -> None:
+def _draw_hours(axis: Any, data: DemoData, weights: HourWeights) -> None:
     """Days of both classes thin, their means thick, coloured by how much each hour decided."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap
@@ -269,7 +274,7 @@ def _draw_hours(axis: Any, data: DemoData, weights: Weights) -> None:
     axis.figure.colorbar(line, ax=axis, label="weight in the decision (%)", pad=0.02).outline.set_visible(False)
 
 
-def _draw_accuracies(axis: Any, trials: dict[str, list[Trial]]) -> None:
+def _draw_accuracies(axis: Any, trials: dict[str, list[DemoTrial]]) -> None:
     looks = {OURS: (COLOURS[1], "o"), MINIROCKET: (COLOURS[0], "s"), RBF: ("#888888", "D")}
     for row, tried in enumerate(trials.values()):
         found = [100 * trial.accuracy for trial in tried]
