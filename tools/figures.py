@@ -282,9 +282,9 @@ def table_of_classifiers() -> Iterator[str]:
         yield f"| {name} | {ucr.mean[method]:.2f} | {ucr.seconds[method]:.0f} |"
     yield ""
     yield from paragraph(
-        f"Against MiniRocket `RNTKClassifier()` wins {games.wins}, ties {games.ties} and loses {games.losses}, and costs "
-        f"{ucr.times_minirocket:.0f} times as much. Its recipe was found by looking at test scores of these same sets, so "
-        "they say how it compares there, not how it will on sets that nobody has looked at."
+        f"Against MiniRocket `RNTKClassifier()` wins {games.wins}, ties {games.ties} and loses {games.losses}, and "
+        f"costs {ucr.times_minirocket:.0f} times as much. Its recipe was found by looking at test scores of these same "
+        "sets, so they say how it compares there, not how it will on sets that nobody has looked at."
     )
 
 
@@ -313,8 +313,8 @@ def table_by_halves(record: dict[str, Any]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(cells)} |"
     yield ""
     yield from paragraph(
-        "The learner was tuned on the development half; the confirmation half was used once, at the end. Other classifiers "
-        "stand with their published accuracies on the same official split. On all these sets `RNTKClassifier()` takes "
+        "The learner was tuned on the development half; the confirmation half was used once, at the end. Other "
+        "classifiers stand with their published accuracies on the same official split. On all these sets `RNTKClassifier()` takes "
         f"{seconds['rntk']:.0f} core seconds of fitting and predicting, MiniRocket {seconds['minirocket']:.0f}, in one "
         "run, one thread each."
     )
