@@ -35,3 +35,18 @@ def test_gram():
         if ratio:
             assert float(ratio[:-1]) == round(rows[task]["ratio"], 1)
             assert f">= {aim[:-1]}x" == rows[task]["target"]
+
+
+def test_steps():
+    """What README and docs/scaling.md say of features from steps."""
+    record = json.loads((ROOT / "benchmarks" / "records" / "steps.json").read_text())
+    assert not record["quick"] and all(record["reached"].values())
+    few, many, exact = (record["results"][part] for part in ("ten_thousand", "hundred_thousand", "exact"))
+    row = re.search(r"takes (\d+) s of processor time and ([\d.]+) GB", (ROOT / "README.md").read_text()).groups()
+    text = (ROOT / "docs" / "scaling.md").read_text().partition("512 pieces")[2]
+    stated = re.search(r"takes (\d+) s .* to 100 000 (\d+) s and ([\d.]+) GB, .* one ([\d.]+) ms", text).groups()
+    assert stated[1:3] == row == (f"{many['processor_seconds']:.0f}", f"{many['gigabytes']:.1f}")
+    assert stated[0] == f"{few['processor_seconds']:.0f}" and stated[3] == f"{record['found']['milliseconds']:.1f}"
+    assert record["sizes"]["landmarks"] == 512 and record["sizes"]["history"] == 16
+    assert all(0.02 < part["kernel_error"] < 0.035 for part in (few, many))
+    assert abs(exact["accuracy"] - exact["accuracy_of_features"]) < 0.0045
