@@ -34,8 +34,8 @@ class StepFeatures(LandmarkFeatures):
         How many pieces; all steps of all sequences where there are fewer. Error falls with their number.
     history : int or None, default=32
         Steps of a piece at most: what lies further back is not in the features. 16 are enough for ReLU with sigma_w of
-        1.0, 32 with 1.25, more for networks that remember longer; `kernel_error` tells. None takes every piece from the first step on; with all steps as landmarks the products are
-        then exact, up to `rank_tolerance`.
+        1.0, 32 with 1.25, more for networks that remember longer; `kernel_error` tells. None takes every piece from the
+        first step on; with all steps as landmarks the products are then exact, up to `rank_tolerance`.
     selection : {"uniform", "kmeans++", "leverage"}, default="uniform"
         "uniform" takes as many steps of every sequence, at random; the others choose among ten times as many of those,
         as in `NystromFeatures`, by the kernel between pieces.
