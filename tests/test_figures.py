@@ -70,7 +70,7 @@ def test_classifiers_are_shown_by_halves_where_their_record_is_there(figures):
 
 
 def test_records_on_pages_are_of_full_runs(figures):
-    for name in ("gram", "neural_tangents", "cold", "scaling", "nystrom"):
+    for name in ("gram", "neural_tangents", "cold", "scaling", "nystrom", "steps"):
         assert not figures.read(name)["quick"], name
     rival = figures.read("neural_tangents")
     assert rival["machine"]["versions"]["neural-tangents"]["neural-tangents"] == "0.6.5"

@@ -32,10 +32,10 @@ class StepFeatures(LandmarkFeatures):
         tied weights. Threads and progress bars are what it says.
     n_landmarks : int, default=256
         How many pieces; all steps of all sequences where there are fewer. Error falls with their number.
-    history : int or None, default=16
-        Steps of a piece at most: what lies further back is not in the features. Networks that remember long (large
-        sigma_w) need more. None takes every piece from the first step on; with all steps as landmarks the products are
-        then exact, up to `rank_tolerance`.
+    history : int or None, default=32
+        Steps of a piece at most: what lies further back is not in the features. 16 are enough for ReLU with sigma_w of
+        1.0, 32 with 1.25, more for networks that remember longer; `kernel_error` tells. None takes every piece from the
+        first step on; with all steps as landmarks the products are then exact, up to `rank_tolerance`.
     selection : {"uniform", "kmeans++", "leverage"}, default="uniform"
         "uniform" takes as many steps of every sequence, at random; the others choose among ten times as many of those,
         as in `NystromFeatures`, by the kernel between pieces.
@@ -107,7 +107,7 @@ class StepFeatures(LandmarkFeatures):
         self,
         kernel: Any = None,
         n_landmarks: int = 256,
-        history: int | None = 16,
+        history: int | None = 32,
         selection: str = "uniform",
         rank_tolerance: float | None = None,
         memory: Any = "1GB",
