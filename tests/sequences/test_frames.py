@@ -192,6 +192,8 @@ def test_long_frames_agree_with_a_loop_over_groups():
     [
         ({}, {"id": "case"}, "no column is named 'case' (id=); the columns are 'id', 't', 'v', 'w'"),
         ({}, {"id": "id", "values": ["v", "q"]}, "no column is named 'q' (values=)"),
+        ({}, {"id": ["id"], "time": "t"}, "no column is named ['id'] (id=)"),
+        ({}, {"id": "id", "time": "id"}, "id= and time= both name 'id'"),
         ({}, {"id": "id", "values": []}, "no column is left for values"),
         ({}, {"id": "id"}, "column 't' doesn't look like a channel"),
         ({"t": [0, 0, 0, 0, 1]}, {"id": "id", "time": "t"}, "id 1 has t 0 more than once; 2 rows repeat a time"),

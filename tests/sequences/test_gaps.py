@@ -41,6 +41,8 @@ def test_filling_agrees_with_numpy(dtype):
 def test_filling_does_not_overflow():
     values = np.array([[-1.7e308], [NAN], [1.7e308]])
     assert interpolate(values, np.array([0, 3])).ravel()[1] == 0
+    with pytest.raises(SequenceError, match="too large for float32"):
+        as_batch([[1e300, NAN, 1.0]], dtype="float32", missing="interpolate")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,10 @@ Row = tuple[int, list[str]]  # the line where it begins, and its fields
 _CLASS_WORDS = frozenset({"target", "y"})  # label names that may as well be the name of a class
 _PLACES = ("auto", "first", "last", "none")  # the values of `label` that are not names
 _SAY_HEADER = "pass header=True if it is a header, header=False if it is a sequence"
+_SAY_LONG = (
+    "write one row per sequence and one column per step, or read it with pandas and pass the frame to "
+    "rntk.SequenceBatch.from_long"
+)
 _SAY_LABEL = "pass label='first', 'last', 'none' or the name of a column"
 
 
@@ -245,7 +249,7 @@ def _refuse_other_columns(file: DataFile, line: int, names: list[str], folded: l
     shown = ", ".join(map(clip, names[:4])) + (", …" if len(names) > 4 else "")
     if any(folded[k] in TIME_NAMES for k in steps):
         problem = f"line {line} names the columns {shown}: a long table, with one row per step, is not read"
-        raise file.refusal(problem, "read it with pandas, and pass the frame to rntk.SequenceBatch.from_long")
+        raise file.refusal(problem, _SAY_LONG)
     for k in steps:
         if folded[k] in ROW_NAMES:
             problem = f"line {line}, field {k + 1}: the column {clip(names[k])} looks like a row number, not a step"

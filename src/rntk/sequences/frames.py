@@ -254,30 +254,12 @@ def open_long(
             "not frames", f"df is {describe(df)}, not a data frame", advice="pass a frame of pandas, polars or Arrow"
         )
         return None
-    if frame.index is not None and {id, time} - set(frame.names) and set(frame.index.names) - {None}:
+    if any(name is not None and name not in frame.names for name in (id, time)) and any(
+        name is not None for name in getattr(frame.index, "names", ())
+    ):
         frame = as_frame(df.reset_index())  # id or time are levels of the index
         assert frame is not None
-    if values is None:
-        wanted = [name for name in frame.names if name != id and (time is None or name != time)]
-    else:
-        wanted = [values] if isinstance(values, (str, int)) or not isinstance(values, Sequence) else list(values)
-    places = {}
-    for role, name in [("id", id), *([] if time is None else [("time", time)]), *(("values", each) for each in wanted)]:
-        found = [k for k, each in enumerate(frame.names) if each == name]
-        if len(found) == 1:
-            places[role, name] = found[0]
-        else:
-            listed = ", ".join(map(repr, frame.names[:8])) + (", ..." if len(frame.names) > 8 else "")
-            many = f"{len(found)} columns are" if found else "no column is"
-            report.add("columns", f"{many} named {name!r} ({role}=); the columns are {listed}")
-    if not wanted:
-        report.add("columns", "no column is left for values", advice="pass values=[...], the columns that are channels")
-    if values is None:
-        doubtful = [k for each in _meanings(frame) for k in each if frame.names[k] in wanted]
-        if doubtful:
-            listed = ", ".join(repr(frame.names[k]) for k in doubtful[:4])
-            report.add("columns", f"column {listed} doesn't look like a channel")
-            report.advise("say which columns are channels: values=[...]")
+    wanted, places = _choose_columns(report, frame, id, time, values)
     if not frame.count:
         report.add("empty batch", "df has no rows")
     if report:
@@ -299,6 +281,36 @@ def open_long(
             return None
     columns = [frame.cells(places["values", name])[order] for name in wanted]
     return columns, np.bincount(owners)
+
+
+def _choose_columns(
+    report: ProblemReport, frame: Frame, id: Any, time: Any, values: Any
+) -> tuple[list[Any], dict[tuple[str, Any], int]]:
+    """The names of the channels, and where each column stands, by its role and name."""
+    if values is None:
+        wanted = [name for name in frame.names if name != id and (time is None or name != time)]
+    else:
+        wanted = list(values) if isinstance(values, (list, tuple)) and values not in frame.names else [values]
+    if id == time:
+        report.add("columns", f"id= and time= both name {id!r}", advice="leave time= out to keep the order of the rows")
+    places: dict[tuple[str, Any], int] = {}
+    for role, name in [("id", id), *([] if time is None else [("time", time)]), *(("values", each) for each in wanted)]:
+        found = [k for k, each in enumerate(frame.names) if each == name]
+        if len(found) == 1:
+            places[role, name] = found[0]
+        else:
+            listed = ", ".join(map(repr, frame.names[:8])) + (", ..." if len(frame.names) > 8 else "")
+            many = f"{len(found)} columns are" if found else "no column is"
+            report.add("columns", f"{many} named {name!r} ({role}=); the columns are {listed}")
+    if not wanted:
+        report.add("columns", "no column is left for values", advice="pass values=[...], the columns that are channels")
+    if values is None:
+        doubtful = [k for each in _meanings(frame) for k in each if frame.names[k] in wanted]
+        if doubtful:
+            listed = ", ".join(repr(frame.names[k]) for k in doubtful[:4])
+            report.add("columns", f"column {listed} doesn't look like a channel")
+            report.advise("say which columns are channels: values=[...]")
+    return wanted, places
 
 
 def _order(report: ProblemReport, cells: NDArray[Any], role: str, name: Any) -> NDArray[np.int64] | None:

@@ -49,6 +49,7 @@ def interpolate(values: NDArray[Real], offsets: NDArray[np.int64]) -> NDArray[Re
         # A convex combination and not np.interp, whose slope overflows between values of opposite sign near the
         # largest double.
         column = values[:, channel].astype(np.float64, copy=False)
-        found = (1.0 - weight) * column[left] + weight * column[right]
+        with np.errstate(invalid="ignore"):  # of infinite neighbours, which are refused later
+            found = (1.0 - weight) * column[left] + weight * column[right]
         filled[steps, channel] = np.where(has_left | has_right, found, np.nan)
     return filled
