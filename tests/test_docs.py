@@ -195,7 +195,7 @@ def test_the_command_line_is_described_as_it_is():
                 actual[name][(parameter.metavar.strip("[]."),)] = ""
                 continue
             default = parameter.default
-            if parameter.secondary_opts:
+            if parameter.secondary_opts and default is not None:
                 default = (parameter.opts if default else parameter.secondary_opts)[0]
             said = "" if default is None or default is False else str(default)
             actual[name][(*parameter.opts, *parameter.secondary_opts)] = said

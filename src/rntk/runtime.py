@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .errors import BusyError
+from .errors import BusyError, check_flag
 
 #: Seconds of work before a bar appears.
 PATIENCE = 2.0
@@ -47,6 +47,8 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.threads()  # refuses what is no number of threads
+        if self.progress is not None:
+            check_flag("progress", self.progress)
 
     def threads(self) -> int:
         """How many threads there are."""
@@ -120,6 +122,8 @@ def progress_bar(title: str, total: float | None, show: bool | None = None) -> I
         None shows a bar on a terminal or in a notebook once the work has taken two seconds; True always, at once; False
         never. Inside the work of another bar there is none.
     """
+    if show is not None:
+        check_flag("progress", show)
     outer, screen = _outer.get(), None
     if outer is not None:
         bar = Bar(lambda amount, note: outer(amount / total if total else 0.0))

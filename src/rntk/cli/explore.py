@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .extras import require
 from .fit import TASK_HELP, TaskOption
-from .options import FormatOption, LabelOption, Missing, MissingOption, read_data
+from .options import DecimalOption, FormatOption, HeaderOption, LabelOption, Missing, MissingOption, read_data
 from .output import make_console
 from .refusal import refuse, refusing
 
@@ -35,10 +35,12 @@ def explore(
     label: LabelOption = "auto",
     format: FormatOption = None,
     missing: MissingOption = Missing.ERROR,
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Move a kernel's settings on a page in the browser, and see what they do."""
     require("explore", ("bokeh.server.server",))
-    study = _study(data, task, label, format, missing)
+    study = _study(data, task, label, format, missing, header, decimal)
 
     from ..explore.server import PageServer
 
@@ -58,7 +60,7 @@ def explore(
     console.print("ended")
 
 
-def _study(data: Path | None, task: TaskOption, label: str, format: str | None, missing: Missing) -> Subject:
+def _study(data: Path | None, task: TaskOption, *how: Any) -> Subject:
     """What to look at, or a refusal."""
     from ..explore import Subject, cylinder_bell_funnel
 
@@ -70,6 +72,6 @@ def _study(data: Path | None, task: TaskOption, label: str, format: str | None, 
 
         bundled = load(str(data))
         return Subject.of(bundled.name, bundled.train, bundled.train_labels)
-    content = read_data(data, label, format, missing)
+    content = read_data(data, *how)
     with refusing():
         return Subject.of(data.name, content.X, content.y, task.value)

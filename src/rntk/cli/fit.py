@@ -12,8 +12,10 @@ import typer
 from .extras import require
 from .options import (
     DataArgument,
+    DecimalOption,
     ForceOption,
     FormatOption,
+    HeaderOption,
     JsonOption,
     LabelOption,
     Missing,
@@ -56,6 +58,8 @@ def fit(
     label: LabelOption = "auto",
     format: FormatOption = None,
     missing: MissingOption = Missing.ERROR,
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,7 +67,7 @@ def fit(
     check_target(out, force, (data,))
     if cache is not None:
         require("disk", ("zarr",))
-    content = read_data(data, label, format, missing)
+    content = read_data(data, label, format, missing, header, decimal)
     classify, y = _targets(content, task)
 
     from .. import __version__

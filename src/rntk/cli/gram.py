@@ -10,7 +10,17 @@ from typing import Annotated
 import typer
 
 from .extras import require
-from .options import DataArgument, FormatOption, JsonOption, LabelOption, Missing, MissingOption, read_data
+from .options import (
+    DataArgument,
+    DecimalOption,
+    FormatOption,
+    HeaderOption,
+    JsonOption,
+    LabelOption,
+    Missing,
+    MissingOption,
+    read_data,
+)
 from .output import counted, make_console, print_json
 from .refusal import refuse, refusing
 
@@ -61,6 +71,8 @@ def gram(
     label: LabelOption = "auto",
     format: FormatOption = None,
     missing: MissingOption = Missing.ERROR,
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
     force: Annotated[bool, typer.Option("--force", help="Delete STORE if it holds another matrix.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,7 +82,7 @@ def gram(
     require("disk", ("zarr",))
     if scheduler is not None:
         require("distributed", ("dask", "distributed"))
-    content = read_data(data, label, format, missing)
+    content = read_data(data, label, format, missing, header, decimal)
 
     from ..gram import ClusterError, GramStoreError, StoreFullError, compute
     from ..kernels import RNTK

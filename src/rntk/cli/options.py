@@ -32,16 +32,24 @@ FormatOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Format of DATA if its suffix does not tell: tsv, ts, arff or csv.")
 ]
 MissingOption = Annotated[Missing, typer.Option(help="Missing values: refuse the file, or fill them in.")]
+HeaderOption = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="Whether the first row of a .csv holds names; looked at.")
+]
+DecimalOption = Annotated[
+    str | None, typer.Option(metavar="SIGN", help="How numbers are written in a .csv or .tsv: with . or with ,")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")]
 
 
-def read_data(path: Path, label: str, format: str | None, missing: Missing) -> LabelledSequences:
+def read_data(
+    path: Path, label: str, format: str | None, missing: Missing, header: bool | None, decimal: str | None
+) -> LabelledSequences:
     """The sequences in a file, or a refusal."""
     from ..io import read
 
     with refusing():
-        return read(path, format=format, label=label, missing=missing.value)
+        return read(path, format=format, label=label, missing=missing.value, header=header, decimal=decimal)
 
 
 def load_model(path: Path) -> Any:

@@ -6,7 +6,9 @@ from typing import Any
 
 from .options import (
     DataArgument,
+    DecimalOption,
     FormatOption,
+    HeaderOption,
     JsonOption,
     LabelOption,
     Missing,
@@ -26,11 +28,13 @@ def score(
     label: LabelOption = "auto",
     format: FormatOption = None,
     missing: MissingOption = Missing.ERROR,
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare predictions with labels: accuracy and a table of classes, or R² and RMSE."""
     learner = load_model(model)
-    content = read_data(data, label, format, missing)
+    content = read_data(data, label, format, missing, header, decimal)
     if content.y is None:
         refuse(f"{data} has no labels to compare with; --label says where they stand")
     classify = hasattr(learner, "classes_")

@@ -37,7 +37,16 @@ from ..learners.search.ensemble import Member
 from ..learners.search.views import View
 from ..learners.steps import check_readout
 from ..linear import ConvRegressor, LinearRNNRegressor, ScaledConv1D
-from ..preprocessing import ChannelScaler, Clock, CumulativeSum, Differences, Downsample, UnitNorm, ZNormalize
+from ..preprocessing import (
+    ChannelScaler,
+    Clock,
+    CumulativeSum,
+    Differences,
+    Downsample,
+    Interpolate,
+    UnitNorm,
+    ZNormalize,
+)
 from ..sequences import SequenceBatch
 
 Array = np.ndarray
@@ -224,7 +233,7 @@ register(LinearRNNRegressor, _FILTERS)
 register(ConvRegressor, _FILTERS)
 register(ScaledConv1D, {"rho": (Array, "lags"), "theta": (Array, "lags", "outputs", "channels")})
 
-for _cls in (UnitNorm, ZNormalize, Differences, CumulativeSum, Downsample, Clock):
+for _cls in (UnitNorm, ZNormalize, Differences, CumulativeSum, Downsample, Clock, Interpolate):
     register(_cls, {"n_channels_in_?": int})
 register(
     ChannelScaler, {"n_channels_in_": (int, "channels"), "mean_": (Array, "channels"), "scale_": (Array, "channels")}
