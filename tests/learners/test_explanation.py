@@ -73,7 +73,7 @@ def test_derivatives_are_those_of_the_decision(learner, classes, kernel):
 def test_of_regressors_a_target_is_explained():
     X, _ = data()
     y = np.array([[x.sum(), x[0, 0]] for x in X])
-    for model in (RNTKRidge(LAST, 0.1), RNTKGaussianProcessRegressor(LAST, 0.1, optimizer=None)):
+    for model in (RNTKRidge(LAST, 0.1), RNTKGaussianProcessRegressor(LAST, 0.1, optimizer=None, normalize_y=True)):
         model.fit(X, y)
         found = explain(model, X[0], target=1)
         assert (found.target, found.against, found.method) == (1, None, "gradients")

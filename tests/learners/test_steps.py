@@ -169,6 +169,7 @@ def test_a_sequence_without_variance_has_no_direction():
         ({"kernel": KERNEL + KERNEL}, "StepFeatures takes an RNTK"),
         ({"kernel": lambda A, B: KERNEL(A, B)}, "StepFeatures takes an RNTK"),
         ({"kernel": RNTK(tied=False, readout="mean")}, "share no weights.*tied=True"),
+        ({"kernel": RNTK(readout="mean", engine="array")}, "array engine"),
         ({"kernel": RNTK(readout="sequence")}, "no single value per pair"),
         ({"history": 0}, "history must be a whole number of at least 1, not 0"),
         ({"history": 2.5}, "history"),

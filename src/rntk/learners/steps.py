@@ -99,7 +99,7 @@ class StepFeatures(LandmarkFeatures):
     >>> model = make_pipeline(StepFeatures(kernel, n_landmarks=50, random_state=0), RidgeClassifierCV())
     >>> model.fit(X, y).score(X, y)
     1.0
-    >>> model[0].kernel_error(X) < 0.01
+    >>> model[0].kernel_error(X) < 0.3  # 0 is exact, 1 no better than a constant
     True
     """
 
@@ -178,6 +178,10 @@ def check_readout(kernel: Any) -> RNTK:
         raise ValueError(
             f'StepFeatures takes an RNTK with readout="mean", or one that weighs steps, not {kernel!r}; '
             "NystromFeatures takes any kernel"
+        )
+    if kernel.engine == "array":
+        raise ValueError(
+            'the array engine reads both sides of a kernel alike, and StepFeatures doesn\'t: take engine="auto"'
         )
     network = kernel.network()
     if not network.readout.averages:
