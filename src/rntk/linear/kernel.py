@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..errors import KernelOverflowError, check_count, check_positive
 from ..kernels import RNTK
 from ..sequences import SequenceBatch
-from .filters import convolve, correlate, read_inputs
+from .filters import read_inputs
 
 Array = NDArray[np.float64]
 
@@ -63,33 +63,6 @@ def check_variances(**values: Any) -> tuple[float, ...]:
     return tuple(
         check_positive(f"the variance {name}", value, or_zero=name == "nu_w") for name, value in values.items()
     )
-
-
-def block_toeplitz(x: Any, lags: int | None = None) -> Array:
-    """𝒯(x), (J n_x, T): column t holds x_t, x_{t-1}, …, x_{t-J+1} below one another, zeros before the start (18).
-
-    Parameters
-    ----------
-    x : array-like of shape (T,) or (T, n_x)
-        One sequence.
-    lags : int, optional
-        J, T unless given.
-
-    Examples
-    --------
-    >>> from rntk.linear import block_toeplitz
-    >>> block_toeplitz([1.0, 2.0, 3.0])
-    array([[1., 2., 3.],
-           [0., 1., 2.],
-           [0., 0., 1.]])
-    """
-    values = read_inputs([x], "x").values
-    T, n_x = values.shape
-    lags = T if lags is None else check_count("lags", lags)
-    matrix = np.zeros((lags, n_x, T))
-    for j in range(min(lags, T)):
-        matrix[j, :, j:] = values[: T - j].T
-    return matrix.reshape(lags * n_x, T)
 
 
 def limit_kernel(n_x: int = 1, *, nu_w: float = 0.3, nu_f: float = 1.0, nu_c: float = 1.0, **options: Any) -> RNTK:
@@ -175,40 +148,3 @@ def _one_step_back(state: Array, starts: NDArray[np.int64]) -> Array:
     moved[:, 1:] = state[:, :-1]
     moved[:, starts] = 0.0
     return moved
-
-
-def kernel_product(X: Any, Y: Any, v: Any, *, nu_w: float = 0.3, nu_f: float = 1.0, nu_c: float = 1.0) -> Array:
-    """K(X, Y) v without K: correlate v with Y, scale by ρ, convolve with X. O(ΣT log T) by FFT.
-
-    Parameters
-    ----------
-    X, Y : sequences
-        The rows and the columns.
-    v : array-like of shape (ΣT',) or (ΣT', k)
-        One value, or one vector, per step of every sequence of Y.
-    nu_w : float
-        Variance of the recurrent weights.
-    nu_f, nu_c : float
-        Variances of the input and output weights.
-
-    Returns
-    -------
-    ndarray of shape (ΣT,) or (ΣT, k)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rntk.linear import kernel_product, sequence_kernel
-    >>> X = [np.array([1.0, 2.0]), np.array([0.5, -1.0, 1.0])]
-    >>> bool(np.allclose(kernel_product(X, X, np.ones(5)), sequence_kernel(X) @ np.ones(5)))
-    True
-    """
-    left = read_inputs(X)
-    right = read_inputs(Y, "Y", left.n_channels)
-    v = np.asarray(v, dtype=np.float64)
-    if v.ndim not in (1, 2) or len(v) != len(right.values):
-        raise ValueError(f"v must have one row for each of the {len(right.values)} steps of Y; its shape is {v.shape}")
-    lags = min(left.max_length, right.max_length)
-    rho = scale_factors(lags, nu_w, nu_f, nu_c)
-    taps = rho[:, None, None] * correlate(v.reshape(len(v), -1), right, lags)
-    return convolve(taps, left).reshape(len(left.values), *v.shape[1:])

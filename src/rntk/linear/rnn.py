@@ -159,18 +159,8 @@ class LinearRNN:
         """Largest modulus of an eigenvalue of W/√n; for random W it tends to √ν_W (the paper prints ν_W)."""
         return float(np.abs(np.linalg.eigvals(self.W)).max() / self.n**0.5)
 
-    @property
-    def is_stable(self) -> bool:
-        """Whether bounded inputs give bounded outputs whatever F and C are: spectral radius below one."""
-        return self.spectral_radius < 1
-
     def __repr__(self) -> str:
         return f"LinearRNN(n={self.n}, n_x={self.n_x}, n_y={self.n_y})"
-
-
-def to_taps(rnn: LinearRNN, T: int) -> Array:
-    """The T taps of the convolution that computes what `rnn` does on sequences of up to T steps (part (a))."""
-    return rnn.impulse_response(T)
 
 
 def from_taps(taps: Any, structure: str = "delay") -> LinearRNN:
@@ -195,9 +185,9 @@ def from_taps(taps: Any, structure: str = "delay") -> LinearRNN:
     Examples
     --------
     >>> import numpy as np
-    >>> from rntk.linear import from_taps, to_taps
+    >>> from rntk.linear import from_taps
     >>> taps = np.random.default_rng(0).standard_normal((64, 2, 3))
-    >>> bool(np.abs(to_taps(from_taps(taps), 64) - taps).max() < 1e-12)
+    >>> bool(np.abs(from_taps(taps).impulse_response(64) - taps).max() < 1e-12)
     True
     """
     taps = np.asarray(taps, dtype=np.float64)
