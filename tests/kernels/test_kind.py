@@ -47,7 +47,7 @@ def test_gradients_of_the_kind_are_differences_of_it(activation):
 
 def test_sensitivity_of_the_kind_is_the_size_of_its_gradient():
     X, kernel = data(), RNTK("erf", kind="nngp")
-    found = sensitivity(kernel, X[:1], X[2:3], keep_pairs=True)
+    found = sensitivity(kernel, X[:1], X[2:3])
     np.testing.assert_allclose(found.pairs[0], np.abs(input_gradient(kernel, X[0], X[2])), rtol=1e-12)
     assert not np.allclose(found.pairs[0], np.abs(input_gradient(RNTK("erf"), X[0], X[2])))
 

@@ -159,7 +159,7 @@ def look(study: Subject, settings: Settings, *, quick: bool = True, n_jobs: int 
             kernel = settings.kernel(n_jobs)
             gram = np.asarray(kernel(part.X), dtype=np.float64)
             similarity, scale = _similarity(gram)
-            curve = _curve(sensitivity(kernel, _some(part, chosen), pairs=chosen.pairs, keep_pairs=True), chosen.block)
+            curve = _curve(sensitivity(kernel, _some(part, chosen), pairs=chosen.pairs), chosen.block)
             score, no_score = _score(gram / scale, part, relative_ridges(kernel))
     except NUMERICAL as error:
         return Trouble(str(error))

@@ -139,7 +139,7 @@ def train(
         batches = draw_batches(len(batch), size, np.random.default_rng(seed))
         exists = np.arange(batch.max_length) < batch.lengths[:, None]
 
-        def padded(values: Array) -> Array:
+        def padded(values: NDArray[Any]) -> Array:
             """With zeros after the end of each sequence, which a causal filter never sees."""
             found = np.zeros((*exists.shape, values.shape[1]))
             found[exists] = values

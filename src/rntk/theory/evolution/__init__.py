@@ -10,7 +10,6 @@ Imports run one way: `recursion` (the problem, checked once) and `gaussian` (cov
 `monte_carlo` (two ways to the limit) and `simulation` (finite width) <- `states` (chooses, for the caller).
 """
 
-from .simulation import simulate
 from .states import StateEvolution, state_evolution
 
-__all__ = ["StateEvolution", "simulate", "state_evolution"]
+__all__ = ["StateEvolution", "state_evolution"]
