@@ -61,11 +61,7 @@ def simulate(G, nu, cov0, T, n, inputs=None, seed=0):
     rng, cov0 = np.random.default_rng(seed), np.atleast_2d(cov0)
     q = [rng.multivariate_normal(np.zeros(len(cov0)), cov0, size=n)]
     matrices = rng.standard_normal((len(G), n, n)) * np.sqrt(np.asarray(nu) / n)[:, None, None]
-    paths = (
-        None
-        if inputs is None
-        else np.broadcast_to(inputs, (np.shape(inputs)[0] if np.ndim(inputs) == 3 else 1, *np.shape(inputs)[-2:]))
-    )
+    paths = None if inputs is None else np.reshape(inputs, (-1, *np.shape(inputs)[-2:]))
     for t in range(T - 1):
         given = (q[t],) if paths is None else (q[t], paths[np.arange(n) % len(paths), t])
         q.append(sum(A @ g(*given) for A, g in zip(matrices, G, strict=True)))

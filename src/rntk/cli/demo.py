@@ -10,7 +10,6 @@ import typer
 from .extras import require
 
 DATA_SETS = ("GunPoint", "ArrowHead")
-COMPILE_SECONDS = 20
 
 
 def demo(
@@ -27,8 +26,8 @@ def demo(
     from .demonstration import classify_cut_series, draw, load, try_rbf, try_rntk, warm_up
 
     console = Console(highlight=False)
-    console.print(f"Getting compiled code ready: compiling once, about {COMPILE_SECONDS} s; later runs load it.")
-    console.print(f"Ready after {warm_up():.1f} s. Two data sets, two kernels, about 15 s more:")
+    console.print("Getting compiled code ready: compiling once takes some seconds; later runs load it.")
+    console.print(f"Ready after {warm_up():.1f} s. Two data sets, two kernels:")
     table = Table(
         title="Accuracy on the test series; every setting was chosen on the training series",
         title_justify="left",
@@ -37,7 +36,7 @@ def demo(
     )
     for heading in ("data set", "kernel", "accuracy", "chosen on the training series", "time"):
         table.add_column(heading, justify="right" if heading in ("accuracy", "time") else "left", no_wrap=True)
-    rows, verdicts, remarks = [], [], []
+    sets, verdicts, remarks = [], [], []
     for name in DATA_SETS:
         data = load(name)
         console.print(f"  {name}: {data.subject}; {len(data.train)} series to learn from, {len(data.test)} to test")
@@ -51,11 +50,11 @@ def demo(
                 f"{trial.seconds:.1f} s",
             )
         table.add_section()
-        rows.append((data, ours))
+        sets.append(data)
         verdicts.append(_verdict(name, len(data.test), ours.accuracy - theirs.accuracy))
-        from_whole, from_cut = classify_cut_series(data, ours)
+        from_whole, from_cut = classify_cut_series(data)
         remarks.append(f"on {name} {from_cut:.1%} if it learned from cut series, {from_whole:.1%} if from whole ones")
-    draw(rows, picture)
+    draw(sets, picture)
     console.print()
     console.print(table)
     console.print(f"What it means: {'; '.join(verdicts)}. Neither kernel wins everywhere: try both on your data.\n")
@@ -63,7 +62,7 @@ def demo(
         "Unequal lengths need no padding. With up to half of every test series cut off at its start, the RNTK gets "
         f"{'; '.join(remarks)}. RBF needs series of one length.\n"
     )
-    console.print("What to try next: RNTK()(X) with your own list of sequences; README.md lists the options.")
+    console.print("What to try next: RNTKClassifier().fit(X, y) with your own list of sequences; README.md says more.")
     console.print("Picture:", str(picture), soft_wrap=True)
 
 
