@@ -256,9 +256,8 @@ class Page:
         self._fade(True)
 
     def _fade(self, faded: bool) -> None:
-        for each in (self.curve, self.gram, self.score_by_ridge):
-            each.fade(faded)
-        self.score.styles = {"opacity": "0.3"} if faded else {}
+        for each in (self.curve.figure, self.gram.figure, self.score_by_ridge.figure, self.score):
+            each.styles = {**each.styles, "opacity": "0.3" if faded else "1"}
 
 
 def describe_score(score: Score | None, reason: str) -> str:

@@ -88,8 +88,7 @@ def average(
     mean: Any = 0.0
     squares: Any = 0.0
     with progress_bar(f"width {net.width}", len(chosen), progress) as advance:
-        wanted = {"want_nngp": kind == "nngp", "want_ntk": kind == "ntk"}
-        for count, pair in enumerate(samples(net, X, Y, chosen, dtype, memory, **wanted), start=1):
+        for count, pair in enumerate(samples(net, X, Y, chosen, dtype, memory), start=1):
             sample = getattr(pair, kind).astype(np.float64)
             gap = sample - mean  # Welford's update: nothing cancels
             mean = mean + gap / count
@@ -100,9 +99,7 @@ def average(
     return Average(mean, error, n)
 
 
-def samples(
-    net: FiniteNetwork, X: Any, Y: Any, seeds: list[int], dtype: Any, memory: int, **wanted: bool
-) -> Iterator[KernelPair]:
+def samples(net: FiniteNetwork, X: Any, Y: Any, seeds: list[int], dtype: Any, memory: int) -> Iterator[KernelPair]:
     """The kernels of one network after another; a seed draws weights and initial states."""
     left, right = net.read(X, "X"), None if Y is None else net.read(Y, "Y")
     if right is not None:
@@ -110,7 +107,7 @@ def samples(
     steps = max(each.max_length for each in (left, right) if each is not None)
     for seed in seeds:
         parameters = net.draw(seed, left.n_channels, steps, check_dtype(dtype))
-        yield on_batches(net, parameters, left, right, seed, memory, **wanted)
+        yield on_batches(net, parameters, left, right, seed, memory)
 
 
 def seed_list(seeds: int | Iterable[int]) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from ..kernels import NTK
 from ..kernels.network import NetworkKernel
@@ -207,11 +208,8 @@ def fit_slope(widths: Sequence[float], errors: Array) -> Slope:
         return Slope(float("nan"), float("nan"))
     x = np.repeat(np.log(np.asarray(widths, dtype=np.float64))[:, None], errors.shape[1], axis=1).ravel()
     y = np.log(errors).ravel()
-    x, y = x - x.mean(), y - y.mean()
-    value = (x @ y) / (x @ x)
-    left = len(x) - 2
-    error = np.sqrt(np.square(y - value * x).sum() / left / (x @ x)) if left > 0 else np.nan
-    return Slope(float(value), float(error))
+    fit = stats.linregress(x, y)
+    return Slope(float(fit.slope), float(fit.stderr) if len(x) > 2 else float("nan"))
 
 
 def _show(slope: Slope) -> str:

@@ -146,7 +146,7 @@ def train(
     arrange = partial(read, network=net.network, width=net.width, directions=net.directions, dtype=dtype)
 
     def tangent_kernel(at: Parameters) -> Array:
-        return on_batches(net, at, batch, None, state_seed, memory, want_nngp=False).ntk.astype(np.float64)
+        return on_batches(net, at, batch, None, state_seed, memory).ntk.astype(np.float64)
 
     with precision(dtype):
         inputs = arrange(batch, state_seed=state_seed)
