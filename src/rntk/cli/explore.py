@@ -38,18 +38,18 @@ def explore(
 ) -> None:
     """Move a kernel's settings on a page in the browser, and see what they do."""
     require("explore", ("bokeh.server.server",))
-    study = _study(data, task, label, format, missing)
+    subject = _subject(data, task, label, format, missing)
 
     from ..explore.server import PageServer
 
     try:
-        server = PageServer(study, port)
+        server = PageServer(subject, port)
     except OSError as error:
         refuse(f"--port {port} can't be used: {os.strerror(error.errno or 0)}; leave it out to take a free one")
     console = make_console()
 
     def started() -> None:
-        console.print(f"{study.name}: {study.describe()}", soft_wrap=True)
+        console.print(f"{subject.name}: {subject.describe()}", soft_wrap=True)
         console.print(f"{server.address} (only on this machine; Ctrl-C ends it)", soft_wrap=True)
         if browser:
             webbrowser.open(server.address)
@@ -58,7 +58,7 @@ def explore(
     console.print("ended")
 
 
-def _study(data: Path | None, task: TaskOption, label: str, format: str | None, missing: Missing) -> Subject:
+def _subject(data: Path | None, task: TaskOption, label: str, format: str | None, missing: Missing) -> Subject:
     """What to look at, or a refusal."""
     from ..explore import Subject, cylinder_bell_funnel
 

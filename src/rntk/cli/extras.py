@@ -28,8 +28,8 @@ def missing_packages() -> dict[str, list[str]]:
         if package is None or extra is None:
             continue
         # An extra made of others names rntk itself: "rntk[plot,aeon]".
-        own = package[1] == "rntk" and package[2]
-        needs[extra[1]] += [f"[{part.strip()}]" for part in package[2].split(",")] if own else [package[1]]
+        nested = package[1] == "rntk" and package[2]
+        needs[extra[1]] += [f"[{part.strip()}]" for part in package[2].split(",")] if nested else [package[1]]
     return {extra: sorted(name for name in _resolve(extra, needs) if not _is_installed(name)) for extra in needs}
 
 

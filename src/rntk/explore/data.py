@@ -43,7 +43,7 @@ class Part:
         The classes; empty without any.
     block : int
         How many steps were averaged into one.
-    said : str
+    choice : str
         What is shown, in words.
     """
 
@@ -52,7 +52,7 @@ class Part:
     targets: NDArray[np.float64] | None
     groups: tuple[Group, ...]
     block: int
-    said: str
+    choice: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +107,19 @@ class Subject:
         """Sizes, in words."""
         X = self.X
         lengths = sorted({int(X.lengths.min()), X.max_length})
-        said = [
+        words = [
             f"{len(X)} sequences",
             f"{' to '.join(map(str, lengths))} steps",
             f"{X.n_channels} channel{'s' if X.n_channels != 1 else ''}",
         ]
         if self.y is None:
-            said.append("no labels")
+            words.append("no labels")
         elif self.task == "regress":
-            said.append("numbers as labels")
+            words.append("numbers as labels")
         else:
             count = len(np.unique(self.y))
-            said.append(f"{count} class{'es' if count != 1 else ''}")
-        return ", ".join(said)
+            words.append(f"{count} class{'es' if count != 1 else ''}")
+        return ", ".join(words)
 
     def part(self, count: int, block: int = 1) -> Part:
         """At most `count` sequences, every `block` steps averaged into one; always the same ones."""
@@ -172,8 +172,8 @@ class Subject:
             "regress": ", over the range of labels",
             "none": ", evenly spaced",
         }
-        said = f"all {n} sequences" if count == n else f"{count} of {n} sequences{how[self.task]}"
-        return said if block == 1 else f"{said}; every {block} steps averaged into one"
+        words = f"all {n} sequences" if count == n else f"{count} of {n} sequences{how[self.task]}"
+        return words if block == 1 else f"{words}; every {block} steps averaged into one"
 
 
 def cylinder_bell_funnel(n: int = 100, steps: int = 128, seed: int = 0) -> Subject:

@@ -224,8 +224,8 @@ def _traces(
     with precision(dtype):
         readings = read(part, net.network, net.width, net.directions, dtype, state_seed, side=side, first=first)
         for direction, reading in enumerate(readings):
-            own = parameters[DIRECTIONS[direction]]
-            pooled, previous, below, deltas = _factors(net, own, reading, position, wanted)
+            weights = parameters[DIRECTIONS[direction]]
+            pooled, previous, below, deltas = _factors(net, weights, reading, position, wanted)
             last = part.lengths[owner] - 1  # the last step that leads to an output
             if net.every_step:
                 last = last - which if direction else which

@@ -164,7 +164,7 @@ def train(
     zero = float(np.mean(np.square(target)))
     weights, errors = descend(trainee.start, schedule, advance, look, record, zero, progress)
     return LinearTraining(
-        steps=np.array(schedule.marks),
+        steps=np.array(schedule.recorded),
         error=errors,
         test_error=None if test is None else np.array(test_errors),
         taps=np.stack(taps_by_step),
