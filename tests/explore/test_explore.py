@@ -629,10 +629,9 @@ def test_files_that_cannot_be_used_are_refused_before_a_server_starts(tmp_path, 
 
 def test_bundled_sets_by_name() -> None:
     pytest.importorskip("aeon", reason="GunPoint ships with aeon")
-    from rntk.cli.explore import _study
-    from rntk.cli.fit import TaskOption
+    from rntk.cli.explore import _subject
 
-    found = _study(Path("GunPoint"), TaskOption.AUTO, "auto", None, "error")
+    found = _subject(Path("GunPoint"), "auto", "auto", None, "error")
     assert found.describe() == "50 sequences, 150 steps, 1 channel, 2 classes"
 
 

@@ -376,9 +376,6 @@ def test_suggestion_is_repeatable_and_says_what_it_found(noise, flattest):
     assert f"sigma_w = {flattest.kernel.sigma_w:.4g}" in flattest.explanation
     assert "sigma_b = 0" in flattest.explanation
     assert flattest.explanation.count(". ") <= 2
-    record = json.loads(json.dumps(flattest.to_dict()))
-    assert record["sigma_w"] == flattest.kernel.sigma_w
-    assert record["objective"] == flattest.objective
     flattest.kernel(noise[:3])  # ready to use
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .extras import require
-from .fit import TASK_HELP, TaskOption
-from .options import FormatOption, LabelOption, Missing, MissingOption, read_data
+from .options import FormatOption, LabelOption, MissingOption, TaskOption, read_data
 from .output import make_console
 from .refusal import refuse, refusing
 
@@ -31,10 +30,10 @@ def explore(
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.", min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only print where.")] = True,
-    task: Annotated[TaskOption, typer.Option(help=TASK_HELP)] = (TaskOption.AUTO),
+    task: TaskOption = "auto",
     label: LabelOption = "auto",
     format: FormatOption = None,
-    missing: MissingOption = Missing.ERROR,
+    missing: MissingOption = "error",
 ) -> None:
     """Move a kernel's settings on a page in the browser, and see what they do."""
     require("explore", ("bokeh.server.server",))
@@ -58,7 +57,7 @@ def explore(
     console.print("ended")
 
 
-def _subject(data: Path | None, task: TaskOption, label: str, format: str | None, missing: Missing) -> Subject:
+def _subject(data: Path | None, task: str, label: str, format: str | None, missing: str) -> Subject:
     """What to look at, or a refusal."""
     from ..explore import Subject, cylinder_bell_funnel
 
@@ -72,4 +71,4 @@ def _subject(data: Path | None, task: TaskOption, label: str, format: str | None
         return Subject.of(bundled.name, bundled.train, bundled.train_labels)
     content = read_data(data, label, format, missing)
     with refusing():
-        return Subject.of(data.name, content.X, content.y, task.value)
+        return Subject.of(data.name, content.X, content.y, task)

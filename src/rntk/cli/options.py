@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,13 +15,6 @@ if TYPE_CHECKING:
     from ..io import LabelledSequences
 
 
-class Missing(StrEnum):
-    """What to do about missing values."""
-
-    ERROR = "error"
-    INTERPOLATE = "interpolate"
-
-
 DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="Sequences: a .tsv, .ts, .arff or .csv file.")]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `rntk fit` saved.")]
 LabelOption = Annotated[
@@ -31,17 +23,27 @@ LabelOption = Annotated[
 FormatOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Format of DATA if its suffix does not tell: tsv, ts, arff or csv.")
 ]
-MissingOption = Annotated[Missing, typer.Option(help="Missing values: refuse the file, or fill them in.")]
+MissingOption = Annotated[
+    str, typer.Option(metavar="WHAT", help="Missing values: error refuses the file, interpolate fills them in.")
+]
+TaskOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TASK",
+        help="auto, classify or regress; auto: numbers are targets if they have fractions or none occurs twice, other "
+        "labels classes.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")]
 
 
-def read_data(path: Path, label: str, format: str | None, missing: Missing) -> LabelledSequences:
+def read_data(path: Path, label: str, format: str | None, missing: str) -> LabelledSequences:
     """The sequences in a file, or a refusal."""
     from ..io import read
 
     with refusing():
-        return read(path, format=format, label=label, missing=missing.value)
+        return read(path, format=format, label=label, missing=missing)  # type: ignore[arg-type]  # `read` says what it takes
 
 
 def load_model(path: Path) -> Any:

@@ -15,7 +15,6 @@ from .options import (
     FormatOption,
     JsonOption,
     LabelOption,
-    Missing,
     MissingOption,
     ModelArgument,
     check_target,
@@ -36,7 +35,7 @@ def predict(
     out: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="File for the predictions.")] = None,
     label: LabelOption = "auto",
     format: FormatOption = None,
-    missing: MissingOption = Missing.ERROR,
+    missing: MissingOption = "error",
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -9,7 +9,6 @@ from .options import (
     FormatOption,
     JsonOption,
     LabelOption,
-    Missing,
     MissingOption,
     ModelArgument,
     load_model,
@@ -25,7 +24,7 @@ def score(
     data: DataArgument,
     label: LabelOption = "auto",
     format: FormatOption = None,
-    missing: MissingOption = Missing.ERROR,
+    missing: MissingOption = "error",
     as_json: JsonOption = False,
 ) -> None:
     """Compare predictions with labels: accuracy and a table of classes, or R² and RMSE."""

@@ -106,19 +106,13 @@ class LinearRNN:
 
     def impulse_response(self, T: int) -> Array:
         """Taps L_j = n^{-(j+1)/2} C W^j F, (T, n_y, n_x) (equation (9))."""
-        T = check_count("T", T)
-        taps = np.empty((T, self.n_y, self.n_x))
-        transition = self.W / self.n**0.5
-        if self.n_y <= self.n_x:  # carry the narrower end through the powers of W
-            left = self.C / self.n**0.5
-            for j in range(T):
-                taps[j] = left @ self.F
-                left = left @ transition
-        else:
-            right = self.F / self.n**0.5
-            for j in range(T):
-                taps[j] = self.C @ right
-                right = transition @ right
+        if self.n_x < self.n_y:  # carry the narrower end through the powers of W
+            return LinearRNN(self.W.T, self.C.T, self.F.T).impulse_response(T).transpose(0, 2, 1)
+        taps = np.empty((check_count("T", T), self.n_y, self.n_x))
+        transition, left = self.W / self.n**0.5, self.C / self.n**0.5
+        for tap in taps:
+            tap[:] = left @ self.F
+            left = left @ transition
         return taps
 
     def tap_kernel(self, T: int) -> Array:
