@@ -85,18 +85,18 @@ def average(
     """
     check_choice("kind", kind, ("ntk", "nngp"))
     chosen = seed_list(seeds)
-    mean: Any = 0.0
-    squares: Any = 0.0
+    found = []
     with progress_bar(f"width {net.width}", len(chosen), progress) as advance:
-        for count, pair in enumerate(samples(net, X, Y, chosen, dtype, memory), start=1):
-            sample = getattr(pair, kind).astype(np.float64)
-            gap = sample - mean  # Welford's update: nothing cancels
-            mean = mean + gap / count
-            squares = squares + gap * (sample - mean)
+        for pair in samples(net, X, Y, chosen, dtype, memory):
+            found.append(getattr(pair, kind).astype(np.float64))
             advance(1)
-    n = len(chosen)
-    error = np.sqrt(squares / (n - 1) / n) if n > 1 else np.full_like(mean, np.nan)
-    return Average(mean, error, n)
+    return Average(*mean_and_error(np.stack(found, axis=-1)), len(chosen))
+
+
+def mean_and_error(found: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean over networks (last axis) and its standard error, NaN for one network."""
+    count, mean = found.shape[-1], found.mean(axis=-1)
+    return mean, found.std(axis=-1, ddof=1) / count**0.5 if count > 1 else np.full_like(mean, np.nan)
 
 
 def samples(net: FiniteNetwork, X: Any, Y: Any, seeds: list[int], dtype: Any, memory: int) -> Iterator[KernelPair]:

@@ -14,7 +14,7 @@ from ..kernels import NTK
 from ..kernels.network import NetworkKernel
 from ..plot import COLOURS, axes_or_new
 from ..runtime import progress_bar
-from .average import samples, seed_list
+from .average import mean_and_error, samples, seed_list
 from .empirical import MEMORY
 from .network import network
 
@@ -188,15 +188,6 @@ def relative_distance(got: NDArray[Any], expected: NDArray[Any]) -> float:
     if scale == 0:
         raise ValueError("the kernel is zero on these data: there is nothing to be relative to")
     return float(np.linalg.norm(got.astype(np.float64) - expected) / scale)
-
-
-def mean_and_error(errors: Array) -> tuple[Array, Array]:
-    """Mean over seeds (last axis) and its standard error, NaN for one seed."""
-    count = errors.shape[-1]
-    mean = errors.mean(axis=-1)
-    if count == 1:
-        return mean, np.full_like(mean, np.nan)
-    return mean, errors.std(axis=-1, ddof=1) / np.sqrt(count)
 
 
 def fit_slope(widths: Sequence[float], errors: Array) -> Slope:
