@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
+from ..learners.search.ensemble import sample
 from ..preprocessing import z_normalize
 from ..preprocessing.steps import block_means
 from ..sequences import SequenceBatch
@@ -143,27 +144,12 @@ class Subject:
     def _choose(self, count: int) -> NDArray[np.int64]:
         """Which `count` sequences: classes in proportion, targets over their range, others evenly over the file."""
         n = len(self.X)
-        if count >= n:
-            return np.arange(n)
         if self.y is None or self.task == "regress":
             order = np.arange(n) if self.y is None else np.argsort(self.y, kind="stable")
             return np.sort(order[np.linspace(0, n - 1, count).round().astype(np.int64)])
-        codes, sizes, rank = self._drawn
-        # The r-th of n sequences of a class comes at (r + 1/2)/n: up to any point classes are there in proportion.
-        when = (rank + 0.5) / sizes[codes]
-        if 2 * len(sizes) <= count:
-            when[rank < 2] -= 1.0  # leave-one-out needs two of a class
-        return np.sort(np.argsort(when, kind="stable")[:count])
-
-    @cached_property
-    def _drawn(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """(n,) numbers of classes, (k,) their sizes, and (n,) when each sequence is drawn among those of its class."""
-        assert self.y is not None
-        _, codes, sizes = np.unique(self.y, return_inverse=True, return_counts=True)
-        order = np.lexsort((np.random.default_rng(0).permutation(len(codes)), codes))
-        rank = np.empty(len(codes), dtype=np.int64)
-        rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return codes, sizes, rank
+        # Leave-one-out needs two of a class.
+        classes = self.y if 2 * len(np.unique(self.y)) <= count else None
+        return sample(n, classes, count, check_random_state(0))
 
     def _say(self, count: int, block: int) -> str:
         n = len(self.X)
