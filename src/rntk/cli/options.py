@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .output import counted
 from .refusal import refuse, refusing
 
 if TYPE_CHECKING:
@@ -56,33 +56,29 @@ def load_model(path: Path) -> Any:
 
 def check_target(path: Path, force: bool, inputs: tuple[Path, ...] = ()) -> None:
     """Refuse a file that can't be written: better now than after the work."""
-    try:
-        with suppress(FileNotFoundError, NotADirectoryError, ValueError):
-            path.stat()
-    except OSError as error:  # a name too long, say, about which exists() is silent from Python 3.14 on
-        refuse(f"--out {path} can't be written: {error.strerror or error}")
-    if path.is_dir():
-        refuse(f"--out {path} is a folder; give the name of a file in it")
-    if not path.parent.is_dir():
-        refuse(f"--out {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        refuse(f"--out {path}: the folder {path.parent} can't be written to")
-    if path.exists() and not path.is_file():
-        refuse(f"--out {path} is not a regular file, and only those are replaced; give another name")
-    if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
-        refuse(f"--out {path} is one of the files to read; give another name")
-    if path.exists() and not force:
-        refuse(f"--out {path} exists; pass --force to replace it, or give another name")
+    from ..errors import check_path
+
+    with refusing():
+        check_path("--out", path)
+    there = path.exists()
+    for wrong, reason in (
+        (path.is_dir(), " is a folder; give the name of a file in it"),
+        (not path.parent.is_dir(), f": there is no folder {path.parent}"),
+        (not os.access(path.parent, os.W_OK), f": the folder {path.parent} can't be written to"),
+        (there and not path.is_file(), " is not a regular file, and only those are replaced; give another name"),
+        (there and any(each.exists() and path.samefile(each) for each in inputs), " is one of the files to read"),
+        (there and not force, " exists; pass --force to replace it, or give another name"),
+    ):
+        if wrong:
+            refuse(f"--out {path}{reason}")
 
 
 def predict(model: Any, model_path: Path, data: LabelledSequences) -> Any:
     """The model's predictions for the sequences of a file, or a refusal."""
     expected, found = model.n_channels_in_, data.X.n_channels
     if expected != found:
-        refuse(f"{model_path} was fitted to {_channels(expected)}, and {data.path} has {_channels(found)}")
+        refuse(
+            f"{model_path} was fitted to {counted(expected, 'channel')}, and {data.path} has {counted(found, 'channel')}"
+        )
     with refusing(f"{model_path} can't predict {data.path}"):
         return model.predict(data.X)
-
-
-def _channels(count: int) -> str:
-    return f"{count} channel{'s' if count != 1 else ''}"

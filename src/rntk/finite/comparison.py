@@ -66,17 +66,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, for JSON."""
-        record: dict[str, Any] = {"kernel": self.kernel, "widths": list(self.widths), "seeds": list(self.seeds)}
-        for name, errors, slope in (("ntk", self.ntk, self.ntk_slope), ("nngp", self.nngp, self.nngp_slope)):
-            mean, error = mean_and_error(errors)
-            record[name] = {
-                "errors": errors.tolist(),
-                "mean": mean.tolist(),
-                "standard_error": [None if np.isnan(each) else float(each) for each in error],
-                "slope": None if np.isnan(slope.value) else slope.value,
-                "slope_error": None if np.isnan(slope.error) else slope.error,
-            }
-        return record
+        errors = {name: {"errors": getattr(self, name).tolist()} for name in ("ntk", "nngp")}
+        return {"kernel": self.kernel, "widths": list(self.widths), "seeds": list(self.seeds), **errors}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Comparison:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from .descent import ConvolutionDescent
 from .filters import ScaledConv1D
-from .kernel import limit_kernel, scale_factors, sequence_kernel
+from .kernel import limit_kernel, scale_factors
 from .memory import MemoryProfile, memory_profile
 from .regressors import ConvRegressor, LinearRNNRegressor
 from .rnn import LinearRNN, from_taps
@@ -32,6 +32,5 @@ __all__ = [
     "limit_kernel",
     "memory_profile",
     "scale_factors",
-    "sequence_kernel",
     "train",
 ]
