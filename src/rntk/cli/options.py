@@ -75,10 +75,8 @@ def check_target(path: Path, force: bool, inputs: tuple[Path, ...] = ()) -> None
 
 def predict(model: Any, model_path: Path, data: LabelledSequences) -> Any:
     """The model's predictions for the sequences of a file, or a refusal."""
-    expected, found = model.n_channels_in_, data.X.n_channels
-    if expected != found:
-        refuse(
-            f"{model_path} was fitted to {counted(expected, 'channel')}, and {data.path} has {counted(found, 'channel')}"
-        )
+    if model.n_channels_in_ != data.X.n_channels:
+        needed, there = counted(model.n_channels_in_, "channel"), counted(data.X.n_channels, "channel")
+        refuse(f"{model_path} was fitted to {needed}, and {data.path} has {there}")
     with refusing(f"{model_path} can't predict {data.path}"):
         return model.predict(data.X)
