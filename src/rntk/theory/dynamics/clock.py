@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ...errors import check_positive
 
 Array = NDArray[np.float64]
+#: What lies above ημ = 2 by no more than this lies there by rounding.
+ROUNDING = 8 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Instants:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             if self.steps:
                 pace = self.learning_rate * mu
-                # From one to two, pace - 1 has no rounding error; beyond two the error grows.
+                # From one to two, pace - 1 has no rounding error; beyond two, rounding aside, the error grows.
+                pace = np.where((pace > 2) & (pace <= 2 + ROUNDING), 2.0, pace)
                 rate = np.where(pace <= 1, np.log1p(-np.minimum(pace, 1)), np.log(np.maximum(pace - 1, 0)))
             else:
                 rate = -self.learning_rate * mu
