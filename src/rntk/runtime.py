@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import builtins
 import errno
-import math
-import numbers
 import os
 import re
 import stat
@@ -297,9 +295,6 @@ def run_in_threads(
             stop.set()
 
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-
-
 def parse_bytes(memory: Any) -> int:
     """Bytes meant by a number, or by a text such as "1GB", "500 MB" or "2 GiB".
 
@@ -308,14 +303,10 @@ def parse_bytes(memory: Any) -> int:
     >>> parse_bytes("1.5 GB"), parse_bytes("2GiB"), parse_bytes(4096)
     (1500000000, 2147483648, 4096)
     """
-    count = math.nan
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([kmgt]?)(i?)b?\s*", memory.lower())
-        if match and (match[2] or not match[3]):
-            unit = 1024 ** "kmgt".index(match[2]) * 1024 if match[3] else _UNITS[match[2]]
-            count = float(match[1]) * unit
-    elif isinstance(memory, numbers.Real) and not isinstance(memory, (bool, np.bool_)):
-        count = float(memory)
+    count = 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\+?\d+)?)\s*(?:([kmgt])(i?))?b?\s*", str(memory).lower())
+    if match:
+        count = float(match[1]) * (1024 if match[3] else 1000) ** (1 + "kmgt".index(match[2]) if match[2] else 0)
     if not 1 <= count < 2**63:
         raise ValueError(f'memory must be a number of bytes or a text such as "1GB", not {memory!r}')
     return int(count)
