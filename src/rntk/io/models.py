@@ -204,4 +204,4 @@ def _as_path(path: Any, purpose: str) -> Path:
     try:
         return check_path("path", path)
     except (TypeError, ValueError) as error:
-        raise ModelFileError(f"{path!r} cannot be {purpose}: {error}") from None
+        raise ModelFileError(f"{path} cannot be {purpose}: {error}") from None
