@@ -3,7 +3,7 @@
     python benchmarks/split.py ../shared/data-unpacked [--out benchmarks/records/split.json]
 
 FOLDER holds `ucr/` and `ucr_more/`. Test scores of 31 of the 61 sets were looked at before this split was drawn: these
-are in the development half, whatever the draw says. They are small: 30 have fewer than 400 training series. So every
+are in the development half, whatever the draw says. They are small: all have fewer than 400 training series. So every
 fourth of the other sets joins them, by size, then by type, then by lot; the draw has one seed. All others confirm.
 """
 
