@@ -75,8 +75,8 @@ MODELS = {
     "process, vectors": (RNTKGaussianProcessRegressor(RBF(np.ones(6)) * ConstantKernel() ** 2), EQUAL, TARGETS),
     "fast classifier": (RNTKClassifier(n_jobs=1), RAGGED, WORDS),
     "fast classifier, two": (RNTKClassifier(start=NTK()), EQUAL, BITS.astype(bool)),
-    "fast regressor": (RNTKRegressor(n_members=3), EQUAL, TARGETS),
-    "fast regressor, targets": (RNTKRegressor(max_length=4), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
+    "fast regressor": (RNTKRegressor(), EQUAL, TARGETS),
+    "fast regressor, targets": (RNTKRegressor(random_state=1), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
     "ridge classes": (
         RNTKRidgeClassifier(NTK(), class_weight="balanced", solver=ConjugateGradients(n_landmarks=5)),
         EQUAL,
@@ -722,7 +722,7 @@ def set_first(value):
         ("SVM, five classes", "intercept_", lambda a: a[:-1], "sizes"),
         ("SVM, two classes", "classes_", lambda a: a[:1], "sizes"),
         ("process", "L_", lambda a: a[:-1], "sizes"),
-        ("fast regressor", "members_.0.dual", lambda a: a[:, :0], "sizes"),
+        ("fast regressor", "members_.0.coefficients", lambda a: a[:, :0], "sizes"),
         ("ridge", "dual_coef_", set_first(np.inf), "finite"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`rntk fit`: choose kernels for the sequences in a file, fit, and save the model."""
+"""`rntk fit`: fit the default learner to the sequences in a file, and save the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .extras import require
 from .options import (
     DataArgument,
     DecimalOption,
@@ -35,13 +34,11 @@ def fit(
     task: TaskOption = "auto",
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; all cores unless given.")] = None,
     cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of Gram matrices: an interrupted search goes on.")
+        Path | None, typer.Option(metavar="DIR", help="Folder of what was computed: an interrupted fit goes on.")
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(
-            metavar="N", help="For the sample of many sequences that kernels are chosen on.", min=0, max=2**32 - 1
-        ),
+        typer.Option(metavar="N", help="For the landmarks of many sequences.", min=0, max=2**32 - 1),
     ] = 0,
     label: LabelOption = "auto",
     format: FormatOption = None,
@@ -51,10 +48,8 @@ def fit(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose kernels for labelled sequences, fit, and save the model."""
+    """Fit the default learner to labelled sequences, and save the model."""
     check_target(out, force, (data,))
-    if cache is not None:
-        require("disk", ("zarr",))
     content = read_data(data, label, format, missing, header, decimal)
     classify, y = _targets(content, task)
 

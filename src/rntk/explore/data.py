@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from ..learners.search.ensemble import sample
+from ..learners.ensemble.learners import sample
 from ..preprocessing import z_normalize
 from ..preprocessing.steps import block_means
 from ..sequences import SequenceBatch

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import HermiteAccuracyWarning, KernelOverflowError, SequenceError
 from ..io import read
-from ..learners.search.candidates import relative_ridges
-from ..learners.search.leave_one_out import ridge_path
+from ..learners.ensemble.leave_one_out import ridge_path
 from ..theory import Sensitivity, sensitivity, suggest
 from .budget import Budget, plan
 from .data import Group, Part, Subject
@@ -28,6 +27,8 @@ from .settings import Settings
 
 Array = NDArray[np.float64]
 
+#: Ridges that are tried, as multiples of the mean of the diagonal: none is below what rounding leaves of eigenvalues.
+RELATIVE_RIDGES = {"float32": np.logspace(-5, 1, 13), "float64": np.logspace(-10, 1, 23)}
 #: What the arithmetic of an extreme setting can end in.
 NUMERICAL = (KernelOverflowError, ValueError, ArithmeticError, np.linalg.LinAlgError)
 
@@ -160,7 +161,7 @@ def look(subject: Subject, settings: Settings, *, quick: bool = True, n_jobs: in
             gram = np.asarray(kernel(part.X), dtype=np.float64)
             similarity, scale = _similarity(gram)
             curve = _curve(sensitivity(kernel, _some(part, chosen), pairs=chosen.pairs), chosen.block)
-            score, no_score = _score(gram / scale, part, relative_ridges(kernel))
+            score, no_score = _score(gram / scale, part, RELATIVE_RIDGES[kernel.plan().dtype.name])
     except NUMERICAL as error:
         return Trouble(str(error))
     remarks = tuple(dict.fromkeys(str(each.message) for each in caught if each.category is HermiteAccuracyWarning))

@@ -123,7 +123,7 @@ class ModelForm(PlainForm):
     Attributes
     ----------
     members : dict
-        Name of each array by its bytes, so that equal ones are kept once: members of a search share their sequences.
+        Name of each array by its bytes, so that equal ones are kept once: members of an ensemble share their sequences.
     """
 
     def __init__(self, arrays: dict[str, Array]) -> None:

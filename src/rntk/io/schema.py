@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import Pipeline
@@ -33,8 +34,9 @@ from ..learners import (
     RNTKRidgeClassifier,
     StepFeatures,
 )
-from ..learners.search.ensemble import Member
-from ..learners.search.views import View
+from ..learners.ensemble.learners import Member
+from ..learners.ensemble.views import View
+from ..learners.landmarks import LandmarkFeatures
 from ..learners.steps import check_readout
 from ..linear import ConvRegressor, LinearRNNRegressor, ScaledConv1D
 from ..preprocessing import (
@@ -148,7 +150,8 @@ def _fits(value: Any, entry: Any, sizes: Sizes) -> bool:
     if not isinstance(value, kind):
         return False
     if (row := row_of(value)) is not None:
-        row.check(value, row.cls.__name__, sizes)
+        # A learner within another has sizes of its own: it sees other channels.
+        row.check(value, row.cls.__name__, {} if isinstance(value, BaseEstimator) else sizes)
     if isinstance(value, Array) and value.dtype.kind == "f" and not np.isfinite(value).all():
         return False
     if not names:
@@ -196,6 +199,17 @@ def _check_pieces(features: Any) -> None:
     check_readout(features.kernel_)
 
 
+def _check_members(model: Any) -> None:
+    """Whether the coefficients of every member are as many as what they are multiplied by, and of as many outputs."""
+    outputs = len(model.classes_) if hasattr(model, "classes_") else model.y_mean_.size
+    for k, member in enumerate(model.members_):
+        wanted = (len(model.sequences_) if member.landmarks is None else member.landmarks.rank_, outputs)
+        if member.coefficients.shape != wanted:
+            raise ValueError(f"members_.{k}.coefficients is of sizes {member.coefficients.shape}, expected {wanted}")
+    if getattr(model, "y_scale_", np.empty(0)).shape != getattr(model, "y_mean_", np.empty(0)).shape:
+        raise ValueError("y_mean_ and y_scale_ must have as many targets")
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 _CHANNELS = {"n_channels_in_": (int, "channels"), "n_features_in_?": int}
@@ -203,7 +217,7 @@ _KERNEL = _CHANNELS | {"kernel_": Kernel}
 _SEQUENCES = _KERNEL | {"sequences_": (SequenceBatch, "n", "channels")}
 _RIDGE = _SEQUENCES | {"dual_coef_": (Array, "n", ...), "n_iter_": int, "residual_?": float}
 _BEST = {"cv_results_": dict, "best_index_": int, "best_params_": dict, "best_score_": float, "loo_score_": float}
-_SEARCH = _CHANNELS | _BEST | {"sequences_": (SequenceBatch, "n", "channels"), "members_": [Member], "notes_?": [str]}
+_ENSEMBLE = _CHANNELS | _BEST | {"sequences_": (SequenceBatch, "n", "channels"), "members_": [Member], "notes_?": [str]}
 _FILTERS = _CHANNELS | {"convolution_": ScaledConv1D, "n_outputs_": (int, "outputs"), "flat_targets_": bool}
 _LINEAR = {"coef_": Array, "intercept_": object, "n_features_in_": int}
 _WEIGHTS = _LINEAR | {"n_iter_": type(None), "solver_": str}
@@ -225,10 +239,14 @@ register(
     | {"dual_coef_": (Array, "others", "n"), "intercept_": (Array, "pairs"), "n_iter_": (Array, "pairs")},
     _check_support,
 )
-register(RNTKClassifier, {"classes_": (Array, "outputs")} | _SEARCH)
-register(RNTKRegressor, {"y_mean_": (Array, ...), "y_scale_": (Array, ...)} | _SEARCH)
-register(Member, {"view": View, "kernel": Kernel, "ridge": float, "dual": (Array, "n", "outputs")})
-register(View, {"block": int, "clock": float, "mean": [float], "deviation": [float]})
+register(RNTKClassifier, {"classes_": (Array, "classes"), "sharpness_": float} | _ENSEMBLE, _check_members)
+register(RNTKRegressor, {"y_mean_": Array, "y_scale_": Array} | _ENSEMBLE, _check_members)
+register(
+    Member,
+    {"view": View, "kernel": Kernel, "landmarks": LandmarkFeatures | None, "ridge": float, "weight": float}
+    | {"coefficients": Array},
+)
+register(View, {"block": int, "clock": float, "span": int, "floor": float, "mean": [float], "deviation": [float]})
 register(LinearRNNRegressor, _FILTERS)
 register(ConvRegressor, _FILTERS)
 register(ScaledConv1D, {"rho": (Array, "lags"), "theta": (Array, "lags", "outputs", "channels")})

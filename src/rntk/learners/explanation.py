@@ -217,7 +217,8 @@ def _back(term: Term, x: SequenceBatch, slopes: Array) -> Array:
     """From derivatives by what the term sees to those by the sequence itself."""
     if term.view is None:
         return slopes
-    return differences_of(lambda each: np.tensordot(_values(term.look(each), len(each)), slopes, axes=2), x)
+    precision = term.look(x).dtype  # some views are in single precision
+    return differences_of(lambda each: np.tensordot(_values(term.look(each), len(each)), slopes, axes=2), x, precision)
 
 
 def _values(batch: SequenceBatch, n: int) -> Array:
