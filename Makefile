@@ -17,7 +17,7 @@ FAST_HALF := tests/sequences tests/preprocessing tests/io tests/kernels tests/le
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo         classify a real data set with the RNTK and with RBF, and save a picture"
+	@echo "make demo         classify, forecast and explain real series beside MiniRocket and RBF, and save a picture"
 	@echo "make reproduce    every figure and table of the papers, small: records, figures, report under results/quick"
 	@echo "make docs         build the documentation into site/"
 	@echo "make test         run the tests; those in a browser only where there is one"

@@ -69,7 +69,9 @@ def pictures(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", DOCS / "index.md", *sorted(tutorials.TUTORIALS.glob("*.md"))], ids=name_of
+    "page",
+    [ROOT / "README.md", DOCS / "index.md", DOCS / "research.md", *sorted(tutorials.TUTORIALS.glob("*.md"))],
+    ids=name_of,
 )
 def test_code_on_pages_runs_and_gives_what_they_show(page, pictures):
     pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "rntk[plot]"')
@@ -193,7 +195,7 @@ def test_the_command_line_is_described_as_it_is():
                 actual[name][(parameter.metavar.strip("[]."),)] = ""
                 continue
             default = parameter.default
-            if parameter.secondary_opts:
+            if parameter.secondary_opts and default is not None:
                 default = (parameter.opts if default else parameter.secondary_opts)[0]
             said = "" if default is None or default is False else str(default)
             actual[name][(*parameter.opts, *parameter.secondary_opts)] = said

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import builtins
 import errno
-import math
-import numbers
 import os
 import re
 import stat
@@ -24,7 +22,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .errors import BusyError
+from .errors import BusyError, check_flag
 
 #: Seconds of work before a bar appears.
 PATIENCE = 2.0
@@ -47,6 +45,8 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.threads()  # refuses what is no number of threads
+        if self.progress is not None:
+            check_flag("progress", self.progress)
 
     def threads(self) -> int:
         """How many threads there are."""
@@ -120,6 +120,8 @@ def progress_bar(title: str, total: float | None, show: bool | None = None) -> I
         None shows a bar on a terminal or in a notebook once the work has taken two seconds; True always, at once; False
         never. Inside the work of another bar there is none.
     """
+    if show is not None:
+        check_flag("progress", show)
     outer, screen = _outer.get(), None
     if outer is not None:
         bar = Bar(lambda amount, note: outer(amount / total if total else 0.0))
@@ -293,9 +295,6 @@ def run_in_threads(
             stop.set()
 
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-
-
 def parse_bytes(memory: Any) -> int:
     """Bytes meant by a number, or by a text such as "1GB", "500 MB" or "2 GiB".
 
@@ -304,14 +303,10 @@ def parse_bytes(memory: Any) -> int:
     >>> parse_bytes("1.5 GB"), parse_bytes("2GiB"), parse_bytes(4096)
     (1500000000, 2147483648, 4096)
     """
-    count = math.nan
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([kmgt]?)(i?)b?\s*", memory.lower())
-        if match and (match[2] or not match[3]):
-            unit = 1024 ** "kmgt".index(match[2]) * 1024 if match[3] else _UNITS[match[2]]
-            count = float(match[1]) * unit
-    elif isinstance(memory, numbers.Real) and not isinstance(memory, (bool, np.bool_)):
-        count = float(memory)
+    count = 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\+?\d+)?)\s*(?:([kmgt])(i?))?b?\s*", str(memory).lower())
+    if match:
+        count = float(match[1]) * (1024 if match[3] else 1000) ** (1 + "kmgt".index(match[2]) if match[2] else 0)
     if not 1 <= count < 2**63:
         raise ValueError(f'memory must be a number of bytes or a text such as "1GB", not {memory!r}')
     return int(count)

@@ -134,7 +134,7 @@ def test_fit_in_json(train, tmp_path):
     assert len(found["chosen"]) == len(fitted.members_)
     assert found["rntk_version"] == rntk.__version__
     for said, member in zip(found["chosen"], fitted.members_, strict=True):
-        assert (said["view"], said["block"]) == (member.view.name, member.view.block)
+        assert said["view"] == str(member.view)
         assert said["sigma_w"] == member.kernel.sigma_w
 
 
@@ -382,3 +382,17 @@ def test_help_names_the_commands():
     for command in ("fit", "predict", "score", "demo", "info"):
         assert command in text
     assert "--force" in succeed("fit", "--help")
+
+
+def test_messages_name_options_of_the_command_line(tmp_path):
+    out = tmp_path / "m.rntk"
+    for name, text, words in (
+        ("a.csv", "f0,f1,f2\n0.5,0.2,0.1\n", "pass --label first, last, none or the name of a column"),
+        ("b.csv", "1;2,5\n2;3,5\n", "pass --decimal , if semicolons separate numbers with decimal commas, --decimal ."),
+        ("c.csv", "1,2,3,4\n1,0.5,0.2,0.1\n", "pass --header if it is a header, --no-header if it is a sequence"),
+        ("d.tsv", "1\t2\t\t3\n2\t1\t2\t3\n", "pass --missing interpolate to fill gaps linearly"),
+        ("e.dat", "1,2\n", "pass --format tsv, ts, arff or csv"),
+    ):
+        (tmp_path / name).write_text(text)
+        assert_one_line_refusal(run("fit", tmp_path / name, "--out", out), words)
+    assert_one_line_refusal(run("fit", tmp_path / "b.csv", "--out", out, "--decimal", ";"), "--decimal ; is not known")

@@ -187,12 +187,12 @@ def test_the_part_is_stratified_and_says_what_it_is() -> None:
     data = Subject.of("uneven", as_batch(np.random.default_rng(0).standard_normal((500, 12))), y)
     part = data.part(100, block=5)
     assert {group.label: group.stop - group.start for group in part.groups} == {"a": 80, "b": 16, "c": 4}
-    assert part.said == "100 of 500 sequences, classes in proportion; every 5 steps averaged into one"
+    assert part.choice == "100 of 500 sequences, classes in proportion; every 5 steps averaged into one"
     assert part.X.max_length == 3
     np.testing.assert_array_equal(part.X.values, data.part(100, block=5).X.values)
     few = data.part(8)
     assert min(group.stop - group.start for group in few.groups) == 2  # leave-one-out needs two
-    assert data.part(500).said == "all 500 sequences"
+    assert data.part(500).choice == "all 500 sequences"
 
 
 def test_numbers_are_sampled_over_their_range_and_unlabelled_sequences_over_the_file() -> None:
@@ -390,11 +390,11 @@ def test_trouble_keeps_the_last_good_picture_faded(page) -> None:
     assert "overflow" in page.trouble.text or "sigma_w" in page.trouble.text
     assert page.shown is good
     np.testing.assert_array_equal(page.curve.source.data["mean"], mean)
-    faded = page.curve.figure.renderers[1].glyph.line_alpha
+    faded = float(page.curve.figure.styles["opacity"])
     page.controls.sliders["sigma_w"].value = 1.2
     assert not page.trouble.visible
     assert page.shown is not good
-    assert page.curve.figure.renderers[1].glyph.line_alpha > faded
+    assert float(page.curve.figure.styles["opacity"]) > faded
 
 
 def test_suggest_moves_the_sliders(page) -> None:
@@ -463,13 +463,13 @@ def test_a_file_handed_in_on_the_page(page) -> None:
     assert "/tmp" not in page.trouble.text
     hand_in("what.pdf", "…")
     assert ".pdf" in page.trouble.text
-    assert page.study.name == "mine <1>.tsv"
+    assert page.subject.name == "mine <1>.tsv"
 
 
 def test_many_strange_classes_are_plain_text(page) -> None:
     data = study(n=6)
     names = np.array(["$$x^2$$", "<script>alert(1)</script>", "$$x^2$$", "ok", "ok", "<script>alert(1)</script>"])
-    page.study = dataclasses.replace(data, y=names, name="<img src=x onerror=alert(1)>")
+    page.subject = dataclasses.replace(data, y=names, name="<img src=x onerror=alert(1)>")
     page._introduce()
     page.refresh()
     assert "<img" not in page.name.text
@@ -595,8 +595,8 @@ def test_a_busy_port_and_the_next_free_one(server) -> None:
     from rntk.explore.server import PageServer
 
     with pytest.raises(OSError):
-        PageServer(server.study, server.port)
-    other = PageServer(server.study)
+        PageServer(server.subject, server.port)
+    other = PageServer(server.subject)
     assert other.port not in (0, server.port)
     other.socket.close()
 
@@ -629,10 +629,9 @@ def test_files_that_cannot_be_used_are_refused_before_a_server_starts(tmp_path, 
 
 def test_bundled_sets_by_name() -> None:
     pytest.importorskip("aeon", reason="GunPoint ships with aeon")
-    from rntk.cli.explore import _study
-    from rntk.cli.fit import TaskOption
+    from rntk.cli.explore import _subject
 
-    found = _study(Path("GunPoint"), TaskOption.AUTO, "auto", None, "error")
+    found = _subject(Path("GunPoint"), "auto", "auto", None, "error")
     assert found.describe() == "50 sequences, 150 steps, 1 channel, 2 classes"
 
 

@@ -202,3 +202,21 @@ def test_identities_last_longer_than_a_process():
         for seed in ("1", "2")
     }
     assert len(found) == 1
+
+
+def test_two_processes_at_once_share_one_folder(tmp_path):
+    script = (
+        "import sys, warnings, numpy as np\nfrom rntk import RNTK\nfrom rntk.gram import cached\n"
+        "warnings.simplefilter('error')\nX = np.random.default_rng(0).standard_normal((40, 6))\n"
+        "kernels = [RNTK(sigma_b=b, n_jobs=1) for b in (0.0, 0.1, 0.2, 0.3) for _ in range(3)]\n"
+        "print('ready', flush=True), sys.stdin.readline()\n"
+        "print(all(np.array_equal(cached(sys.argv[1], kernel, X), kernel(X)) for kernel in kernels))"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen([sys.executable, "-c", script, tmp_path], **pipes) for _ in range(2)]
+    assert [each.stdout.readline() for each in both] == ["ready\n"] * 2
+    for each in both:
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    assert [each.communicate()[0] for each in both] == ["True\n"] * 2
+    assert len(list(tmp_path.iterdir())) == 4

@@ -1328,3 +1328,71 @@ def test_an_archive_sized_file_takes_well_under_a_second(write):
         took.append(time.process_time() - start)
     assert data.X.values.shape == (600_000, 1)
     assert min(took) < 1.0
+
+
+# -- how numbers are written, and rows of numbers that may be headers -----------------------------------------------
+
+
+def table(tmp_path, text, **options):
+    path = tmp_path / f"table{options.pop('suffix', '.csv')}"
+    path.write_text(text)
+    return read(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        ("1;2,5;3\n2;-,5;1,5e1\n", ".csv"),
+        ("label;t0;t1\n1;2,5;3\n2;-,5;1,5e1\n", ".csv"),
+        ('1,"2,5",3\n2,"-,5","1,5e1"\n', ".csv"),
+        ("1\t2,5\t3\n2\t-,5\t1,5e1\n", ".tsv"),
+    ],
+)
+def test_decimal_commas_are_read_when_said(tmp_path, text, suffix):
+    X, y = table(tmp_path, text, suffix=suffix, decimal=",")
+    assert [x.ravel().tolist() for x in X] == [[2.5, 3.0], [-0.5, 15.0]]
+    assert y.tolist() == [1, 2]
+    with pytest.raises(DataFileError, match="pass decimal=','"):
+        table(tmp_path, text, suffix=suffix)
+
+
+def test_a_semicolon_in_a_label_is_said(tmp_path):
+    with pytest.raises(DataFileError, match=r"may be separated by semicolons, or by commas; .*decimal='\.'"):
+        table(tmp_path, "1;2,5\n2;3,5\n")
+    X, y = table(tmp_path, "1;2,5\n2;3,5\n", decimal=".")
+    assert X.values.ravel().tolist() == [5, 5]
+    assert y.tolist() == ["1;2", "2;3"]
+    assert len(table(tmp_path, "a;b,1,2\nc,1,2\n").X) == 2  # no number either way
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"decimal": ";"}, "decimal=';' is not known"),
+        ({"decimal": ",", "suffix": ".ts"}, "not for .ts files"),
+        ({"decimal": ","}, "'2.5' has a decimal point"),
+    ],
+)
+def test_decimal_is_checked(tmp_path, options, words):
+    with pytest.raises(DataFileError, match=words):
+        table(tmp_path, "1;2.5\n2;3.5\n", **options)
+
+
+@pytest.mark.parametrize("first", ["1,2,3,4", "0.0,0.1,0.2,0.3", "1990,1991,1992,1993", "7,0.5,1.0,1.5,2.0"])
+def test_a_first_row_of_even_numbers_may_be_a_header(tmp_path, first):
+    rows = ["1,0.5,0.2,0.1,0.3", "2,0.3,0.1,0.9,0.2"]
+    text = "\n".join([first, *(",".join(row.split(",")[: first.count(",") + 1]) for row in rows)])
+    with pytest.raises(DataFileError, match="line 1 may be a header or a sequence"):
+        table(tmp_path, text)
+    assert len(table(tmp_path, text, header=False).X) == 3
+    assert len(table(tmp_path, text, header=True, label="first").X) == 2
+
+
+def test_straight_lines_are_sequences(tmp_path):
+    assert len(table(tmp_path, "1,2,3,4,5\n2,3,4,5,6\n").X) == 2
+    assert len(table(tmp_path, "1,5,5,5,5\n2,3,1,5,6\n").X) == 2
+
+
+def test_long_tables_are_sent_to_from_long(tmp_path):
+    with pytest.raises(DataFileError, match=r"rntk\.SequenceBatch\.from_long"):
+        table(tmp_path, "id,t,v\n1,0,2.0\n1,1,3.0\n")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -35,6 +35,7 @@ from rntk import (
     RNTKRegressor,
     RNTKRidge,
     RNTKRidgeClassifier,
+    StepFeatures,
 )
 from rntk.activations import leaky_relu
 from rntk.io import ModelFileError, load, register, save
@@ -74,8 +75,8 @@ MODELS = {
     "process, vectors": (RNTKGaussianProcessRegressor(RBF(np.ones(6)) * ConstantKernel() ** 2), EQUAL, TARGETS),
     "fast classifier": (RNTKClassifier(n_jobs=1), RAGGED, WORDS),
     "fast classifier, two": (RNTKClassifier(start=NTK()), EQUAL, BITS.astype(bool)),
-    "fast regressor": (RNTKRegressor(n_members=3), EQUAL, TARGETS),
-    "fast regressor, targets": (RNTKRegressor(max_length=4), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
+    "fast regressor": (RNTKRegressor(), EQUAL, TARGETS),
+    "fast regressor, targets": (RNTKRegressor(random_state=1), EQUAL, np.stack([TARGETS, TARGETS**2], axis=1)),
     "ridge classes": (
         RNTKRidgeClassifier(NTK(), class_weight="balanced", solver=ConjugateGradients(n_landmarks=5)),
         EQUAL,
@@ -92,6 +93,8 @@ MODELS = {
         BITS,
     ),
     "features": (make_pipeline(NystromFeatures(n_landmarks=9, random_state=0), RidgeClassifier()), RAGGED, WORDS),
+    "steps": (make_pipeline(StepFeatures(n_landmarks=9, random_state=0), RidgeClassifierCV()), RAGGED, WORDS),
+    "steps, target": (make_pipeline(StepFeatures(history=None, dtype="float32"), RidgeCV()), RAGGED, TARGETS),
     "features, target": (make_pipeline(NystromFeatures(dtype="float32"), Ridge()), RAGGED, TARGETS),
 }
 
@@ -369,6 +372,7 @@ def test_what_cannot_be_described_is_refused(learner, words, tmp_path):
         RNTKGaussianProcessRegressor(),
         RNTKClassifier(),
         NystromFeatures(),
+        StepFeatures(),
         LinearRNNRegressor(),
         make_pipeline(Clock(), ChannelScaler()),
     ],
@@ -718,7 +722,7 @@ def set_first(value):
         ("SVM, five classes", "intercept_", lambda a: a[:-1], "sizes"),
         ("SVM, two classes", "classes_", lambda a: a[:1], "sizes"),
         ("process", "L_", lambda a: a[:-1], "sizes"),
-        ("fast regressor", "members_.0.dual", lambda a: a[:, :0], "sizes"),
+        ("fast regressor", "members_.0.coefficients", lambda a: a[:, :0], "sizes"),
         ("ridge", "dual_coef_", set_first(np.inf), "finite"),
     ],
 )

@@ -22,7 +22,7 @@ from sklearn.gaussian_process.kernels import (
 
 from rntk import NTK, RNTK
 from rntk.activations import HermiteActivation, leaky_relu, tanh
-from rntk.kernels.description import KERNELS, PlainForm, build, describe, register
+from rntk.kernels.description import KERNELS, PlainForm, describe, register
 from rntk.network import READOUTS, Mean, Readout
 
 KERNELS_OF_ALL_KINDS = [
@@ -45,11 +45,19 @@ KERNELS_OF_ALL_KINDS = [
 ]
 
 
+def plain(kernel):
+    return PlainForm().encode(kernel, "kernel")
+
+
+def build(found):
+    return PlainForm().decode(found, "kernel")
+
+
 @pytest.mark.parametrize("kernel", KERNELS_OF_ALL_KINDS, ids=repr)
 def test_kernels_come_back_equal(kernel):
-    copy = build(json.loads(json.dumps(describe(kernel), allow_nan=False)))
+    copy = build(json.loads(json.dumps(plain(kernel), allow_nan=False)))
     assert type(copy) is type(kernel)
-    assert describe(copy) == describe(kernel)
+    assert plain(copy) == plain(kernel)
     for name, value in kernel.get_params().items():
         other = copy.get_params()[name]
         if isinstance(value, int | float | str | tuple | np.ndarray):
@@ -59,22 +67,22 @@ def test_kernels_come_back_equal(kernel):
 
 
 def test_different_kernels_have_different_descriptions():
-    texts = [json.dumps(describe(kernel, numbers_only=True)) for kernel in KERNELS_OF_ALL_KINDS]
+    texts = [json.dumps(describe(kernel)) for kernel in KERNELS_OF_ALL_KINDS]
     assert "null" not in texts
     assert len(set(texts)) == len(texts)
 
 
 def test_what_changes_no_number_may_be_left_out():
     one, two = RNTK(n_jobs=1, progress=True, sigma_w_bounds="fixed") + RBF(), RNTK() + RBF(1.0, "fixed")
-    assert describe(one) != describe(two)
-    assert describe(one, numbers_only=True) == describe(two, numbers_only=True)
-    assert describe(one, numbers_only=True) != describe(RNTK(sigma_v=2.0) + RBF(), numbers_only=True)
-    assert build(describe(one, numbers_only=True)) == RNTK() + RBF()
+    assert plain(one) != plain(two)
+    assert describe(one) == describe(two)
+    assert describe(one) != describe(RNTK(sigma_v=2.0) + RBF())
+    assert build(describe(one)) == RNTK() + RBF()
 
 
 def test_an_activation_keeps_every_digit():
     kernel = RNTK(leaky_relu(0.1234567890123456))
-    assert build(describe(kernel)).activation == kernel.activation
+    assert build(plain(kernel)).activation == kernel.activation
     assert describe(kernel) != describe(RNTK(leaky_relu(0.1234567890123457)))
     copy = pickle.loads(pickle.dumps(RNTK(tanh)))  # a tanh, but not the object `tanh`
     assert describe(copy) == describe(RNTK(tanh))
@@ -112,7 +120,7 @@ class Tail(Readout):
 def test_code_is_not_described(kernel, words):
     assert describe(kernel) is None
     with pytest.raises(ValueError) as caught:
-        PlainForm().encode(kernel, "kernel")
+        plain(kernel)
     for word in words:
         assert word in str(caught.value)
 
@@ -122,15 +130,14 @@ def test_code_from_elsewhere_may_be_kept_but_is_not_recognised(monkeypatch):
     monkeypatch.setitem(KERNELS, "OwnKernel", OwnKernel)
     kernel = OwnKernel(sigma_w=1.2) + RBF()
     assert describe(kernel) is None
-    assert PlainForm().decode(PlainForm().encode(kernel, "kernel"), "kernel") == kernel
+    assert build(plain(kernel)) == kernel
     from rntk.activations import NAMED
 
     activation = HermiteActivation("square", square)
     monkeypatch.setitem(NAMED, "square", activation)
     for asked in ("square", activation):
         assert describe(RNTK(asked)) is None
-        found = PlainForm().encode(RNTK(asked), "kernel")
-        assert PlainForm().decode(found, "kernel").activation == asked
+        assert build(plain(RNTK(asked))).activation == asked
     monkeypatch.setitem(READOUTS, "tail", Tail())
     assert describe(RNTK(readout="tail")) is None
 
@@ -144,7 +151,7 @@ def test_names_of_kernels_are_taken_once(monkeypatch):
 
 
 def changed(kernel, /, **parameters):
-    found = describe(kernel)
+    found = plain(kernel)
     found["kernel"][1].update(parameters)
     return found
 
@@ -152,9 +159,6 @@ def changed(kernel, /, **parameters):
 @pytest.mark.parametrize(
     ("description", "word"),
     [
-        (None, "no kernel"),
-        ([], "no kernel"),
-        ({"tuple": []}, "no kernel"),
         ({"kernel": "RNTK"}, "no value"),
         ({"kernel": ["eval", {}]}, "eval"),
         ({"kernel": ["RNTK", {"evil": 1}]}, "evil"),
@@ -188,7 +192,7 @@ def test_descriptions_of_no_kernel(description, word):
 
 
 def test_a_kernel_nested_without_end():
-    found = describe(RBF())
+    found = plain(RBF())
     for _ in range(2000):
         found = {"kernel": ["Exponentiation", {"kernel": found, "exponent": 1}]}
     with pytest.raises(ValueError, match="recursion"):

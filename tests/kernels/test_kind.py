@@ -35,9 +35,10 @@ def test_the_kind_is_what_both_calls_nngp(engine, readout):
     np.testing.assert_allclose(normalized, plain / root / root[:, None], rtol=1e-12)
 
 
+@pytest.mark.parametrize("readout", ["last", "mean", "sequence"])
 @pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
-def test_gradients_of_the_kind_are_differences_of_it(activation):
-    kernel = RNTK(activation, sigma_w=0.9, sigma_b=0.2, kind="nngp")
+def test_gradients_of_the_kind_are_differences_of_it(activation, readout):
+    kernel = RNTK(activation, sigma_w=0.9, sigma_b=0.2, kind="nngp", readout=readout)
     X, h = data(), 1e-5
     _, gradient = kernel(X, eval_gradient=True)
     for p, unit in enumerate(np.eye(len(kernel.theta))):
@@ -45,11 +46,14 @@ def test_gradients_of_the_kind_are_differences_of_it(activation):
         np.testing.assert_allclose(gradient[:, :, p], (up - down) / (2 * h), rtol=1e-7, atol=1e-9)
 
 
-def test_sensitivity_of_the_kind_is_the_size_of_its_gradient():
-    X, kernel = data(), RNTK("erf", kind="nngp")
-    found = sensitivity(kernel, X[:1], X[2:3], keep_pairs=True)
+@pytest.mark.parametrize("readout", ["last", "mean"])
+def test_sensitivity_of_the_kind_is_the_size_of_its_gradient(readout):
+    X, kernel, h = data(), RNTK("erf", kind="nngp", readout=readout), 1e-5
+    moved = [kernel([X[0] + step * unit for unit in np.eye(4)], [X[2]])[:, 0] for step in (h, -h)]
+    np.testing.assert_allclose(input_gradient(kernel, X[0], X[2]), (moved[0] - moved[1]) / (2 * h), rtol=1e-6)
+    found = sensitivity(kernel, X[:1], X[2:3])
     np.testing.assert_allclose(found.pairs[0], np.abs(input_gradient(kernel, X[0], X[2])), rtol=1e-12)
-    assert not np.allclose(found.pairs[0], np.abs(input_gradient(RNTK("erf"), X[0], X[2])))
+    assert not np.allclose(found.pairs[0], np.abs(input_gradient(RNTK("erf", readout=readout), X[0], X[2])))
 
 
 def test_vectors_have_the_kind_too():
@@ -107,6 +111,7 @@ def test_training_by_the_kind_is_regression_with_it():
 def test_every_learner_takes_the_kind():
     from rntk import (
         RNTKSVC,
+        NystromFeatures,
         RNTKClassifier,
         RNTKGaussianProcessRegressor,
         RNTKRegressor,
@@ -124,6 +129,8 @@ def test_every_learner_takes_the_kind():
         RNTKSVC(kernel).fit(X, labels).decision_function(X), machine.decision_function(K), rtol=1e-6
     )
     assert RNTKRidgeClassifier(kernel).fit(X, labels).kernel_.kind == "nngp"
+    features = NystromFeatures(kernel, n_landmarks=16, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(features @ features.T, K, atol=1e-6)
     process = RNTKGaussianProcessRegressor(RNTK(kind="nngp"), noise=0.1, optimizer=None).fit(X, values)
     plain = RNTK(kind="nngp")
     inverse = np.linalg.inv(plain(X) + 0.1 * np.eye(16))
@@ -132,5 +139,5 @@ def test_every_learner_takes_the_kind():
     spread = plain.diag(X[:3]) - np.einsum("ij,jk,ik->i", plain(X[:3], X), inverse, plain(X[:3], X))
     np.testing.assert_allclose(std**2, spread, rtol=1e-6)
     for learner, y in ((RNTKClassifier, labels), (RNTKRegressor, values)):
-        tried = learner(start=kernel, n_members=1).fit(X, y).cv_results_["params"]
-        assert any(params.get("start") for params in tried)  # with the kind that it has
+        tried = learner(start=kernel, progress=False).fit(X, y).cv_results_["params"]
+        assert tried[0]["kind"] == "nngp"

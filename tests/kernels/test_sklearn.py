@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy import array  # noqa: F401  (repr of per-layer sigmas evaluates with it)
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.cluster import DBSCAN
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -355,12 +356,41 @@ def test_neighbours_by_the_distance_of_a_kernel(kernel):
     np.testing.assert_array_equal(whole.predict(kernel.distance(X[16:], X[:16])), model.predict(X[16:]))
 
 
-def test_a_kernel_is_no_metric_and_says_what_is():
+@pytest.mark.parametrize("algorithm", ["auto", "brute"])
+def test_a_kernel_as_a_metric_is_its_distance(algorithm):
+    X, kernel = np.random.default_rng(0).standard_normal((12, 5)), RNTK(sigma_b=0.1)
+    y = np.arange(12) % 2
+    model = KNeighborsClassifier(3, metric=kernel, algorithm=algorithm).fit(X, y)
+    wanted = KNeighborsClassifier(3, metric=kernel.distance, algorithm=algorithm).fit(X, y)
+    for found, expected in zip(model.kneighbors(X), wanted.kneighbors(X), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-7)
+    np.testing.assert_array_equal(
+        DBSCAN(2.0, metric=kernel).fit_predict(X), DBSCAN(2.0, metric=kernel.distance).fit_predict(X)
+    )
+
+
+def test_a_kernel_of_two_sequences_is_no_distance_elsewhere():
     X = np.random.default_rng(0).standard_normal((8, 5))
     with pytest.raises(SequenceError, match=r"kernel\.distance"):
-        KNeighborsClassifier(1, metric=RNTK()).fit(X, np.arange(8) % 2).predict(X)
+        RNTK()(X[0], X[1])
+    with pytest.raises(SequenceError, match=r"kernel\.distance"):  # its distance is not the sum of theirs
+        KNeighborsClassifier(1, metric=RNTK() + RNTK(depth=2)).fit(X, np.arange(8) % 2).predict(X)
     with pytest.raises(ValueError, match="no single value"):
         RNTK(readout="sequence").distance(X)
+
+
+def test_notebooks_show_a_table_of_parameters():
+    shown = RNTK("erf", sigma_b=0.25)._repr_html_()
+    assert "<tr><td>sigma_b</td><td><b>0.25</b></td></tr>" in shown
+    assert "<tr><td>depth</td><td>1</td></tr>" in shown
+    assert "&lt;function" in RNTK(lambda x: x)._repr_html_()
+    assert "sigma_b=0.25" in RNTKRidge(RNTK(sigma_b=0.25))._repr_html_()
+
+
+@pytest.mark.parametrize("progress", ["False", "no", 0, 1])
+def test_progress_is_true_or_false(progress):
+    with pytest.raises(ValueError, match="progress must be True or False"):
+        RNTK(progress=progress)([[1.0]])
 
 
 def test_equal_kernels_have_one_hash():

@@ -317,7 +317,7 @@ def test_one_class_is_refused():
         RNTKSVC().fit(X, np.zeros(len(y)))
 
 
-@pytest.mark.parametrize("learner", [RNTKSVC(), RNTKClassifier(n_members=1)])
+@pytest.mark.parametrize("learner", [RNTKSVC(), RNTKClassifier()])
 @pytest.mark.parametrize("nothing", [None, "", "  ", float("nan"), pd.NA])
 def test_a_class_without_a_name_is_refused(learner, nothing):
     X, _ = waves(16, n=6)
@@ -326,7 +326,7 @@ def test_a_class_without_a_name_is_refused(learner, nothing):
         learner.fit(X, labels)
 
 
-@pytest.mark.parametrize("learner", [RNTKSVC(), RNTKClassifier(n_members=1)])
+@pytest.mark.parametrize("learner", [RNTKSVC(), RNTKClassifier()])
 def test_a_class_without_sequences_is_no_class(learner):
     """A category that no sequence has (pandas keeps it when rows are dropped) is neither learned nor predicted."""
     X, _ = waves(16, n=6)

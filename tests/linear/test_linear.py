@@ -22,14 +22,10 @@ from rntk.linear import (
     LinearRNN,
     LinearRNNRegressor,
     ScaledConv1D,
-    block_toeplitz,
     from_taps,
-    kernel_product,
     limit_kernel,
     memory_profile,
     scale_factors,
-    sequence_kernel,
-    to_taps,
 )
 
 VARIANCES = {"nu_w": 0.45, "nu_f": 0.7, "nu_c": 1.3}
@@ -38,6 +34,21 @@ VARIANCES = {"nu_w": 0.45, "nu_f": 0.7, "nu_c": 1.3}
 def ragged(seed: int = 0, channels: int = 3, lengths: tuple[int, ...] = (5, 9, 1, 12)) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     return [rng.standard_normal((n, channels)) for n in lengths]
+
+
+def block_toeplitz(x, lags=None):
+    """𝒯(x) of equation (18), (J n_x, T): column t holds x_t, x_{t-1}, … below one another."""
+    x = np.asarray(x, dtype=float).reshape(len(x), -1)
+    shifted = [np.pad(x, ((lag, 0), (0, 0)))[: len(x)] for lag in range(lags or len(x))]
+    return np.concatenate(shifted, axis=1).T
+
+
+def sequence_kernel(X, Y=None, *, nu_w=0.3, nu_f=1.0, nu_c=1.0):
+    """Theorem 3.2 as a product of matrices, 𝒯(x)ᵀ D(ρ) 𝒯(x') for every pair of sequences."""
+    Y = X if Y is None else Y
+    longest = max(map(len, [*X, *Y]))
+    D = np.repeat(scale_factors(longest, nu_w, nu_f, nu_c), np.size(X[0]) // len(X[0]))
+    return np.block([[block_toeplitz(x, longest).T * D @ block_toeplitz(y, longest) for y in Y] for x in X])
 
 
 def plain_convolution(taps, x):
@@ -82,16 +93,8 @@ def test_the_bound_of_equation_22(nu_w):
 # ---- Models ------------------------------------------------------------------------------------------------
 
 
-def choose(by_fft, monkeypatch) -> None:
-    """Have convolutions done by FFT, or lag by lag; None leaves it to them."""
-    if by_fft is not None:
-        monkeypatch.setattr("rntk.linear.filters.fft_saves_work", lambda *sizes: by_fft)
-
-
-@pytest.mark.parametrize("by_fft", [False, True, None])
 @pytest.mark.parametrize("lags", [1, 4, 12, 40])
-def test_a_convolution_is_its_definition(by_fft, lags, monkeypatch):
-    choose(by_fft, monkeypatch)
+def test_a_convolution_is_its_definition(lags):
     X = ragged()
     taps = np.random.default_rng(1).standard_normal((lags, 2, 3))
     found = ScaledConv1D.from_taps(taps, np.linspace(0.5, 2, lags))(X)
@@ -114,10 +117,10 @@ def test_proposition_2_1_a_rnn_to_taps():
     for n_x, n_y in ((3, 2), (2, 3), (1, 1)):
         rnn = LinearRNN.random(20, n_x, n_y, seed=0, **VARIANCES)
         X = ragged(channels=n_x)
-        outputs = ScaledConv1D.from_taps(to_taps(rnn, 12))(X)
+        outputs = ScaledConv1D.from_taps(rnn.impulse_response(12))(X)
         assert max(relative_error(a, b) for a, b in zip(outputs, rnn(X), strict=True)) < 1e-13
         power = rnn.C @ np.linalg.matrix_power(rnn.W, 3) @ rnn.F / 20**2
-        np.testing.assert_allclose(to_taps(rnn, 12)[3], power, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(rnn.impulse_response(12)[3], power, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("structure", ["delay", "modes"])
@@ -127,7 +130,7 @@ def test_proposition_2_1_b_taps_to_rnn(structure, shape):
     rnn = from_taps(taps, structure)
     T, n_y, n_x = shape
     assert rnn.n <= T * n_x * n_y
-    assert np.abs(to_taps(rnn, T) - taps).max() < 1e-10  # the issue's bound; rounding is 1e-14
+    assert np.abs(rnn.impulse_response(T) - taps).max() < 1e-10  # the issue's bound; rounding is 1e-14
     assert np.linalg.norm(rnn.W / rnn.n**0.5, 2) < 1 + 1e-12  # well conditioned: never larger than a rotation
     X = ragged(channels=n_x, lengths=(T, max(T // 2, 1)))
     want = [plain_convolution(taps, x) for x in X]
@@ -137,9 +140,9 @@ def test_proposition_2_1_b_taps_to_rnn(structure, shape):
 def test_a_delay_line_forgets_and_rotations_repeat():
     taps = np.random.default_rng(0).standard_normal((8, 1, 1))
     line, modes = from_taps(taps), from_taps(taps, "modes")
-    assert line.is_stable and line.spectral_radius == 0
-    assert np.abs(to_taps(line, 20)[8:]).max() == 0
-    np.testing.assert_allclose(to_taps(modes, 16)[8:], taps, atol=1e-12)
+    assert line.spectral_radius == 0
+    assert np.abs(line.impulse_response(20)[8:]).max() == 0
+    np.testing.assert_allclose(modes.impulse_response(16)[8:], taps, atol=1e-12)
     eigenvalues = np.linalg.eigvals(modes.W / 8**0.5)
     np.testing.assert_allclose(np.sort_complex(eigenvalues**8), np.ones(8), atol=1e-12)
     assert len(np.unique(eigenvalues.round(6))) == 8  # distinct poles, as in the proof
@@ -149,17 +152,13 @@ def test_spectral_radius_tends_to_the_root_of_nu_w():
     """An erratum: the paper prints ν_W."""
     found = [LinearRNN.random(800, nu_w=0.3, seed=seed).spectral_radius for seed in range(2)]
     assert abs(np.mean(found) - 0.3**0.5) < 0.04
-    assert not LinearRNN.random(300, nu_w=1.5, seed=0).is_stable
 
 
-def test_gradients_of_a_convolution_are_central_differences(monkeypatch):
+def test_gradients_of_a_convolution_are_central_differences():
     X, rng = ragged(lengths=(4, 7, 2)), np.random.default_rng(3)
     y = [rng.standard_normal((len(x), 2)) for x in X]
     rho, theta = scale_factors(5, 0.4), rng.standard_normal((5, 2, 3))
     exact = ScaledConv1D(rho, theta).gradient(X, y)
-    for by_fft in (False, True):
-        choose(by_fft, monkeypatch)
-        np.testing.assert_allclose(exact, ScaledConv1D(rho, theta).gradient(X, y), rtol=1e-12)
     for at in ((0, 0, 0), (2, 1, 2), (4, 0, 1)):
         step = np.zeros_like(theta)
         step[at] = 1e-4
@@ -188,58 +187,13 @@ def test_models_refuse_what_makes_no_sense():
 # ---- The kernel --------------------------------------------------------------------------------------------
 
 
-def test_block_toeplitz_as_printed():
-    x = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
-    expected = [[1, 2, 3], [10, 20, 30], [0, 1, 2], [0, 10, 20], [0, 0, 1], [0, 0, 10]]
-    np.testing.assert_array_equal(block_toeplitz(x), expected)
-    np.testing.assert_array_equal(block_toeplitz(x, 1), expected[:2])
-
-
-def test_the_kernel_is_the_matrix_product_of_theorem_3_2():
-    X, Y = ragged(), ragged(1, lengths=(3, 12))
-    D = np.diag(np.repeat(scale_factors(12, **VARIANCES), 3))
-    rows = [np.hstack([block_toeplitz(x, 12).T @ D @ block_toeplitz(y, 12) for y in Y]) for x in X]
-    expected = np.kron(np.vstack(rows), np.eye(2))
-    assert relative_error(sequence_kernel(X, Y, outputs=2, **VARIANCES), expected) < 1e-14
-
-
 @pytest.mark.parametrize("engine", ["fused", "reference"])
-def test_the_kernel_is_that_of_the_general_engine(engine):
+def test_the_kernel_is_the_matrix_product_of_theorem_3_2(engine):
     X, Y = ragged(), ragged(1, lengths=(3, 12))
     kernel = limit_kernel(3, engine=engine, **VARIANCES)
     assert isinstance(kernel, RNTK)
-    assert relative_error(sequence_kernel(X, **VARIANCES), kernel(X)) < 1e-13
-    assert relative_error(sequence_kernel(X, Y, **VARIANCES), kernel(X, Y)) < 1e-13
-
-
-@pytest.mark.parametrize("by_fft", [False, True, None])
-def test_a_product_with_the_kernel_needs_no_kernel(by_fft, monkeypatch):
-    choose(by_fft, monkeypatch)
-    X, Y = ragged(), ragged(1, lengths=(30, 2, 7))
-    v = np.random.default_rng(2).standard_normal((39, 2))
-    K = sequence_kernel(X, Y, **VARIANCES)
-    assert relative_error(kernel_product(X, Y, v, **VARIANCES), K @ v) < 1e-13
-    assert relative_error(kernel_product(X, Y, v[:, 0], **VARIANCES), K @ v[:, 0]) < 1e-13
-
-
-def test_a_long_product_fits_in_memory():
-    """100 000 steps: the matrix would take 80 GB."""
-    x = np.random.default_rng(0).standard_normal((1, 100_000))
-    v = np.random.default_rng(1).standard_normal(100_000)
-    got = kernel_product(x, x, v, nu_w=0.9)
-    # The last step by hand, with the lags that count.
-    rho, lags = scale_factors(400, 0.9), np.arange(400)
-    correlated = [v[j:] @ x[0, : len(v) - j] for j in lags]
-    np.testing.assert_allclose(got[-1], np.sum(rho * correlated * x[0, ::-1][lags]), rtol=1e-9)
-
-
-def test_the_kernel_refuses():
-    with pytest.raises(SequenceError, match="2 channels"):
-        sequence_kernel(ragged(), ragged(channels=2))
-    with pytest.raises(ValueError, match="one row for each of the 4 steps"):
-        kernel_product([[1.0, 2.0]], [[1.0, 2.0, 3.0, 4.0]], np.ones(3))
-    with pytest.raises(KernelOverflowError):
-        sequence_kernel(np.full((1, 20), 1e200))
+    assert relative_error(kernel(X), sequence_kernel(X, **VARIANCES)) < 1e-13
+    assert relative_error(kernel(X, Y), sequence_kernel(X, Y, **VARIANCES)) < 1e-13
 
 
 @settings(max_examples=60, deadline=None)
@@ -251,10 +205,10 @@ def test_the_kernel_refuses():
 )
 def test_kernels_are_symmetric_positive_and_agree(lengths, channels, nu_w, seed):
     X = ragged(seed, channels, tuple(lengths))
-    K = sequence_kernel(X, nu_w=nu_w)
+    K = limit_kernel(channels, nu_w=nu_w)(X)
     assert np.abs(K - K.T).max() <= 1e-12 * np.abs(K).max()
     assert np.linalg.eigvalsh(K)[0] >= -1e-12 * np.trace(K)
-    assert relative_error(K, limit_kernel(channels, nu_w=nu_w)(X)) < 1e-12
+    assert relative_error(K, sequence_kernel(X, nu_w=nu_w)) < 1e-12
 
 
 def test_equation_44_with_its_index_and_factor():
@@ -373,23 +327,6 @@ def test_the_unscaled_regressor_is_ridge_on_lagged_inputs():
     assert model.rho_.tolist() == [1.0] * 6
 
 
-@pytest.mark.parametrize("regressor", [LinearRNNRegressor(nu_w=0.5), ConvRegressor()])
-def test_conjugate_gradients_find_the_same(regressor):
-    X, y = task()
-    direct, cg = (clone(regressor).set_params(solver=solver, alpha=0.5).fit(X, y) for solver in ("direct", "cg"))
-    assert relative_error(cg.taps_, direct.taps_) < 1e-8
-
-
-def test_many_parameters_choose_conjugate_gradients(monkeypatch):
-    from rntk.linear import regressors
-
-    X, y = task()
-    expected = LinearRNNRegressor(alpha=1.0).fit(X, y).taps_
-    monkeypatch.setattr(regressors, "DIRECT_LIMIT", 5)
-    monkeypatch.setattr(regressors, "normal_equations", None)  # would be called by the direct solver
-    assert relative_error(LinearRNNRegressor(alpha=1.0).fit(X, y).taps_, expected) < 1e-8
-
-
 def test_the_bias_towards_short_memory_helps_where_memory_is_short():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 40))
@@ -451,8 +388,6 @@ def test_regressors_refuse():
         LinearRNNRegressor(alpha=-1.0).fit(X, y)
     with pytest.raises(ValueError, match="lags"):
         LinearRNNRegressor(lags=0).fit(X, y)
-    with pytest.raises(ValueError, match="solver"):
-        LinearRNNRegressor(solver="magic").fit(X, y)
     with pytest.raises(SequenceError, match="expecting 2 channels"):
         model.fit(X, y).predict(ragged())
     assert not hasattr(LinearRNNRegressor(), "taps_")

@@ -17,7 +17,7 @@ from scipy import special, stats
 from helpers.tolerances import TOLERANCE, entry_error, relative_error
 from oracles.duals import relu_dual
 from rntk import RNTK
-from rntk.theory.evolution import StateEvolution, simulate, state_evolution
+from rntk.theory.evolution import StateEvolution, state_evolution
 
 EXACT = TOLERANCE[np.dtype(np.float64)]
 METHODS = ("quadrature", "monte carlo")
@@ -54,6 +54,18 @@ def pulls(found: StateEvolution, expected):
     given = found.error == 0
     assert np.array_equal(found.covariance[given], expected[given])
     return np.where(given, 0.0, (found.covariance - expected) / np.where(given, 1.0, found.error))
+
+
+def simulate(G, nu, cov0, T, n, inputs=None, seed=0):
+    """(T, n, d) states of q_{t+1} = Σ_i A_i G_i(q_t, u_t)/√n at width n; every row takes one of the input paths."""
+    rng, cov0 = np.random.default_rng(seed), np.atleast_2d(cov0)
+    q = [rng.multivariate_normal(np.zeros(len(cov0)), cov0, size=n)]
+    matrices = rng.standard_normal((len(G), n, n)) * np.sqrt(np.asarray(nu) / n)[:, None, None]
+    paths = None if inputs is None else np.reshape(inputs, (-1, *np.shape(inputs)[-2:]))
+    for t in range(T - 1):
+        given = (q[t],) if paths is None else (q[t], paths[np.arange(n) % len(paths), t])
+        q.append(sum(A @ g(*given) for A, g in zip(matrices, G, strict=True)))
+    return np.stack(q)
 
 
 def scatter(q):
@@ -358,9 +370,6 @@ def test_states_that_are_one_and_the_same(method):
     expected = np.zeros((4, 2, 4, 2))
     expected[1:, :, 1:, :] = 2.0
     assert relative_error(found.covariance, expected) < EXACT
-    drawn = found.sample(100, seed=1)
-    assert not drawn[:, 0].any()
-    assert np.ptp(drawn[:, 1:], axis=(1, 2)).max() < 1e-6 < drawn[:, 1].std()
     # And with a zero matrix nothing happens at all.
     still = state_evolution([np.tanh], [0.0], 0.0, 3, method=method, samples=50, replicates=3)
     assert not still.covariance.any()
@@ -381,19 +390,6 @@ def test_small_columns_keep_their_digits(method):
 
 
 # The result -----------------------------------------------------------------------------------------------------------
-
-
-def test_samples_have_the_covariance():
-    functions, nu, cov0, inputs = path_case()
-    found = state_evolution(functions, nu, cov0, 4, inputs=inputs, order=8)
-    drawn = found.sample(20_000, seed=2)
-    assert drawn.shape == (20_000, 4, 2)
-    variance = np.einsum("tata->ta", found.covariance)
-    # Var of an empirical second moment: (c_aa c_bb + c_ab²)/size.
-    error = np.sqrt((np.multiply.outer(variance, variance) + found.covariance**2) / 20_000)
-    got = np.einsum("nsa,ntb->satb", drawn, drawn, optimize=True) / 20_000
-    assert (np.abs(got - found.covariance) < 5 * error).all()
-    assert np.abs(drawn.mean(axis=0) / np.sqrt(variance / 20_000)).max() < 5
 
 
 def test_result_speaks_for_itself():
@@ -419,21 +415,6 @@ def test_seeds_reproduce():
     assert np.array_equal(first.covariance, again.covariance)
     assert np.array_equal(first.error, again.error)
     assert not np.isclose(first.covariance[1:, :, 1:], other.covariance[1:, :, 1:], rtol=1e-6).any()
-    assert np.array_equal(first.sample(5, seed=3), first.sample(5, seed=3))
-    assert not np.isclose(first.sample(5, seed=3), first.sample(5, seed=4)).any()
-    q = [simulate(functions, nu, cov0, 3, 20, inputs=inputs[:, :3], seed=seed) for seed in (1, 1, 2)]
-    assert np.array_equal(q[0], q[1])
-    assert not np.isclose(q[0], q[2]).any()
-
-
-def test_every_row_has_a_path_of_its_own():
-    """With M = n paths a simulated recursion uses each once: A is the same for all, so sums over rows show it."""
-    seen = []
-    inputs = np.arange(12.0).reshape(12, 1, 1).repeat(2, axis=1)
-    simulate([lambda q, u: seen.append(u.copy()) or q], [1.0], 1.0, 2, 12, inputs=inputs)
-    assert sorted(seen[0][:, 0]) == list(range(12))
-    simulate([lambda q, u: seen.append(u.copy()) or q], [1.0], 1.0, 2, 30, inputs=inputs)
-    assert set(np.unique(seen[1], return_counts=True)[1]) == {2, 3}
 
 
 # Mistakes -------------------------------------------------------------------------------------------------------------
@@ -471,19 +452,16 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-@pytest.mark.parametrize("way", ["quadrature", "monte carlo", "simulate"])
-def test_mistakes_are_explained(name, way):
+@pytest.mark.parametrize("method", METHODS)
+def test_mistakes_are_explained(name, method):
     change, message = MISTAKES[name]
     arguments = {"G": [np.tanh], "nu": [0.5], "cov0": 1.0, "T": 3, "inputs": None, **change}
     with pytest.raises(ValueError, match=re.escape(message)):
-        if way == "simulate":
-            simulate(**arguments, width=10)
-        else:
-            state_evolution(**arguments, method=way, samples=10, replicates=2)
+        state_evolution(**arguments, method=method, samples=10, replicates=2)
 
 
-@pytest.mark.parametrize("way", ["quadrature", "monte carlo", "simulate"])
-def test_values_that_are_not_finite_name_the_step(way):
+@pytest.mark.parametrize("method", METHODS)
+def test_values_that_are_not_finite_name_the_step(method):
     """The third state is the first for which the root doesn't exist: u_2 is far below zero."""
     arguments = {
         "G": [np.log, lambda q, u: np.sqrt(q + u)],  # ν = 0: the logarithm is never asked
@@ -493,10 +471,7 @@ def test_values_that_are_not_finite_name_the_step(way):
         "inputs": [[50.0], [50.0], [-50.0], [50.0]],
     }
     with pytest.raises(ValueError, match=r"G\[1\] is not finite for \d+ of \d+ rows at step 2, the first with q = \["):
-        if way == "simulate":
-            simulate(**arguments, width=10)
-        else:
-            state_evolution(**arguments, method=way, samples=10, replicates=2)
+        state_evolution(**arguments, method=method, samples=10, replicates=2)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -520,8 +495,6 @@ def test_explosion_is_explained(method):
 def test_options_are_explained(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         state_evolution([np.tanh], [0.5], np.eye(5), 2, **options)
-    with pytest.raises(ValueError, match="width, the number of rows of q_t, must be a whole number of"):
-        simulate([np.tanh], [0.5], 1.0, 2, 0)
 
 
 def test_entries_agree_one_by_one():

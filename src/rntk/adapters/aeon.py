@@ -1,4 +1,4 @@
-"""aeon's classifier and regressor on the searches of rntk."""
+"""aeon's classifier and regressor on the default learners of rntk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from ..errors import need_extra
 from ..learners import RNTKClassifier, RNTKRegressor
@@ -20,8 +19,8 @@ check_n_jobs = need_extra("aeon", "aeon.utils.validation").check_n_jobs
 Array = NDArray[Any]
 
 
-class _SearchAdapter:
-    """What both have in common: the parameters of the search, what aeon is told about it, and fitting."""
+class _Adapter:
+    """What both have in common: what aeon is told about them, and fitting."""
 
     _tags = {  # noqa: RUF012  (aeon collects it from the classes)
         "X_inner_type": ["np-list", "numpy3D"],
@@ -30,33 +29,13 @@ class _SearchAdapter:
         "capability:multivariate": True,
         "capability:unequal_length": True,
     }
-    _search: type[RNTKClassifier] | type[RNTKRegressor]
-
-    def __init__(
-        self,
-        n_members: int = 8,
-        max_length: int = 200,
-        max_sequences: int = 500,
-        n_jobs: int = 1,
-        random_state: Any = None,
-        cache: Any = None,
-        progress: bool | None = None,
-        start: Any = None,
-    ) -> None:
-        self.n_members = n_members
-        self.max_length = max_length
-        self.max_sequences = max_sequences
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.cache = cache
-        self.progress = progress
-        self.start = start
-        super().__init__()
+    _learner: type[RNTKClassifier] | type[RNTKRegressor]
+    n_jobs: int
 
     def _fit(self, X: Any, y: Any) -> Any:
         self._n_jobs = check_n_jobs(self.n_jobs)
         parameters = {**self.get_params(deep=False), "n_jobs": self._n_jobs}  # type: ignore[attr-defined]
-        self.model_ = self._search(**parameters).fit(SequenceBatch.from_aeon(X), y)
+        self.model_ = self._learner(**parameters).fit(SequenceBatch.from_aeon(X), y)
         return self
 
     def _predict(self, X: Any) -> Array:
@@ -64,25 +43,22 @@ class _SearchAdapter:
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Settings that are cheap enough for aeon's checks: one on all sequences, one chosen on a sample."""
-        cheap: dict[str, Any] = {"n_members": 2, "max_length": 6, "progress": False}
-        return [cheap, {**cheap, "max_sequences": 6, "n_members": 1}]
+        """Settings for aeon's checks."""
+        return [{"progress": False}, {"progress": False, "n_landmarks": 8}]
 
 
-class RNTKAeonClassifier(_SearchAdapter, BaseClassifier):  # type: ignore[misc]
+class RNTKAeonClassifier(_Adapter, BaseClassifier):  # type: ignore[misc]
     """`rntk.RNTKClassifier` as a classifier of aeon.
 
     Parameters
     ----------
-    n_members : int, default=8
+    n_landmarks : int, default=512
         As in `RNTKClassifier`.
-    max_length : int, default=200
-        As in `RNTKClassifier`.
-    max_sequences : int, default=500
+    class_weight : dict, "balanced" or None, default=None
         As in `RNTKClassifier`.
     n_jobs : int, default=1
         Threads, as aeon counts them: -1 is all cores.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         As in `RNTKClassifier`.
     cache : path or None, default=None
         As in `RNTKClassifier`.
@@ -96,11 +72,6 @@ class RNTKAeonClassifier(_SearchAdapter, BaseClassifier):  # type: ignore[misc]
     model_ : RNTKClassifier
         The fitted learner, with its `cv_results_`, `best_params_` and `members_`.
 
-    Notes
-    -----
-    `predict_proba` is a softmax of the scores that decide. It orders classes; it is not calibrated, and no frequency
-    is meant by it.
-
     Examples
     --------
     >>> import numpy as np
@@ -113,30 +84,41 @@ class RNTKAeonClassifier(_SearchAdapter, BaseClassifier):  # type: ignore[misc]
     array(['fast'], dtype='<U4')
     """
 
-    _search = RNTKClassifier
+    _learner = RNTKClassifier
+
+    def __init__(
+        self,
+        n_landmarks: int = 512,
+        class_weight: Any = None,
+        n_jobs: int = 1,
+        random_state: Any = 0,
+        cache: Any = None,
+        progress: bool | None = None,
+        start: Any = None,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.cache = cache
+        self.progress = progress
+        self.start = start
+        super().__init__()
 
     def _predict_proba(self, X: Any) -> Array:
-        """(n, classes): softmax of the scores; not calibrated."""
-        scores = self.model_.decision_function(SequenceBatch.from_aeon(X))
-        if scores.ndim == 1:  # of two classes: how much better the second does than the first
-            scores = np.stack([np.zeros_like(scores), scores], axis=1)
-        return np.asarray(softmax(scores, axis=1))
+        return np.asarray(self.model_.predict_proba(SequenceBatch.from_aeon(X)))
 
 
-class RNTKAeonRegressor(_SearchAdapter, BaseRegressor):  # type: ignore[misc]
+class RNTKAeonRegressor(_Adapter, BaseRegressor):  # type: ignore[misc]
     """`rntk.RNTKRegressor` as a regressor of aeon.
 
     Parameters
     ----------
-    n_members : int, default=8
-        As in `RNTKRegressor`.
-    max_length : int, default=200
-        As in `RNTKRegressor`.
-    max_sequences : int, default=500
+    n_landmarks : int, default=512
         As in `RNTKRegressor`.
     n_jobs : int, default=1
         Threads, as aeon counts them: -1 is all cores.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         As in `RNTKRegressor`.
     cache : path or None, default=None
         As in `RNTKRegressor`.
@@ -160,4 +142,21 @@ class RNTKAeonRegressor(_SearchAdapter, BaseRegressor):  # type: ignore[misc]
     True
     """
 
-    _search = RNTKRegressor
+    _learner = RNTKRegressor
+
+    def __init__(
+        self,
+        n_landmarks: int = 512,
+        n_jobs: int = 1,
+        random_state: Any = 0,
+        cache: Any = None,
+        progress: bool | None = None,
+        start: Any = None,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.cache = cache
+        self.progress = progress
+        self.start = start
+        super().__init__()

@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .extras import require
-from .fit import TASK_HELP, TaskOption
-from .options import FormatOption, LabelOption, Missing, MissingOption, read_data
+from .options import (
+    DecimalOption,
+    FormatOption,
+    HeaderOption,
+    LabelOption,
+    MissingOption,
+    TaskOption,
+    read_data,
+)
 from .output import make_console
 from .refusal import refuse, refusing
 
@@ -31,25 +38,27 @@ def explore(
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.", min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page, or only print where.")] = True,
-    task: Annotated[TaskOption, typer.Option(help=TASK_HELP)] = (TaskOption.AUTO),
+    task: TaskOption = "auto",
     label: LabelOption = "auto",
     format: FormatOption = None,
-    missing: MissingOption = Missing.ERROR,
+    missing: MissingOption = "error",
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
 ) -> None:
     """Move a kernel's settings on a page in the browser, and see what they do."""
     require("explore", ("bokeh.server.server",))
-    study = _study(data, task, label, format, missing)
+    subject = _subject(data, task, label, format, missing, header, decimal)
 
     from ..explore.server import PageServer
 
     try:
-        server = PageServer(study, port)
+        server = PageServer(subject, port)
     except OSError as error:
         refuse(f"--port {port} can't be used: {os.strerror(error.errno or 0)}; leave it out to take a free one")
     console = make_console()
 
     def started() -> None:
-        console.print(f"{study.name}: {study.describe()}", soft_wrap=True)
+        console.print(f"{subject.name}: {subject.describe()}", soft_wrap=True)
         console.print(f"{server.address} (only on this machine; Ctrl-C ends it)", soft_wrap=True)
         if browser:
             webbrowser.open(server.address)
@@ -58,7 +67,7 @@ def explore(
     console.print("ended")
 
 
-def _study(data: Path | None, task: TaskOption, label: str, format: str | None, missing: Missing) -> Subject:
+def _subject(data: Path | None, task: str, *how: Any) -> Subject:
     """What to look at, or a refusal."""
     from ..explore import Subject, cylinder_bell_funnel
 
@@ -70,6 +79,6 @@ def _study(data: Path | None, task: TaskOption, label: str, format: str | None, 
 
         bundled = load(str(data))
         return Subject.of(bundled.name, bundled.train, bundled.train_labels)
-    content = read_data(data, label, format, missing)
+    content = read_data(data, *how)
     with refusing():
-        return Subject.of(data.name, content.X, content.y, task.value)
+        return Subject.of(data.name, content.X, content.y, task)

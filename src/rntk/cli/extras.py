@@ -21,27 +21,19 @@ def require(extra: str, modules: Iterable[str]) -> None:
 
 def missing_packages() -> dict[str, list[str]]:
     """For every extra of the installed rntk, the packages it still lacks."""
-    needs: dict[str, list[str]] = {extra: [] for extra in metadata.metadata("rntk").get_all("Provides-Extra") or []}
+    needs: dict[str, list[str]] = {}
     for line in metadata.requires("rntk") or []:
-        package = re.match(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?", line)
-        extra = re.search(r"extra\s*==\s*['\"]([\w-]+)", line)
-        if package is None or extra is None:
-            continue
-        # An extra made of others names rntk itself: "rntk[plot,aeon]".
-        own = package[1] == "rntk" and package[2]
-        needs[extra[1]] += [f"[{part.strip()}]" for part in package[2].split(",")] if own else [package[1]]
-    return {extra: sorted(name for name in _resolve(extra, needs) if not _is_installed(name)) for extra in needs}
+        match = re.match(r"([\w.-]+)\s*(?:\[([^\]]*)\])?.*extra\s*==\s*['\"]([\w-]+)", line)
+        if match:
+            # An extra made of others names rntk itself: "rntk[plot,aeon]".
+            nested = match[2].split(",") if match[1] == "rntk" else []
+            needs.setdefault(match[3], []).extend([f"[{part.strip()}]" for part in nested] or [match[1]])
 
+    def packages(extra: str) -> set[str]:
+        parts = (packages(need[1:-1]) if need.startswith("[") else {need} for need in needs.get(extra, []))
+        return set[str]().union(*parts)
 
-def _resolve(extra: str, needs: dict[str, list[str]], seen: frozenset[str] = frozenset()) -> set[str]:
-    """The packages of an extra, those of the extras it is made of included."""
-    packages: set[str] = set()
-    for need in needs.get(extra, []):
-        if not need.startswith("["):
-            packages.add(need)
-        elif need[1:-1] not in seen:
-            packages |= _resolve(need[1:-1], needs, seen | {extra})
-    return packages
+    return {extra: sorted(name for name in packages(extra) if not _is_installed(name)) for extra in needs}
 
 
 def _is_installed(package: str) -> bool:

@@ -1,23 +1,23 @@
-"""`rntk fit`: choose kernels for the sequences in a file, fit, and save the model."""
+"""`rntk fit`: fit the default learner to the sequences in a file, and save the model."""
 
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .extras import require
 from .options import (
     DataArgument,
+    DecimalOption,
     ForceOption,
     FormatOption,
+    HeaderOption,
     JsonOption,
     LabelOption,
-    Missing,
     MissingOption,
+    TaskOption,
     check_target,
     read_data,
 )
@@ -28,42 +28,29 @@ if TYPE_CHECKING:
     from ..io import LabelledSequences
 
 
-class TaskOption(StrEnum):
-    """What the labels are."""
-
-    AUTO = "auto"
-    CLASSIFY = "classify"
-    REGRESS = "regress"
-
-
-TASK_HELP = "auto: numbers are targets if they have fractions or none occurs twice, other labels classes."
-
-
 def fit(
     data: DataArgument,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="File for the model, by custom named .rntk.")],
-    task: Annotated[TaskOption, typer.Option(help=TASK_HELP)] = (TaskOption.AUTO),
+    task: TaskOption = "auto",
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; all cores unless given.")] = None,
     cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of Gram matrices: an interrupted search goes on.")
+        Path | None, typer.Option(metavar="DIR", help="Folder of what was computed: an interrupted fit goes on.")
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(
-            metavar="N", help="For the sample of many sequences that kernels are chosen on.", min=0, max=2**32 - 1
-        ),
+        typer.Option(metavar="N", help="For the landmarks of many sequences.", min=0, max=2**32 - 1),
     ] = 0,
     label: LabelOption = "auto",
     format: FormatOption = None,
-    missing: MissingOption = Missing.ERROR,
+    missing: MissingOption = "error",
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose kernels for labelled sequences, fit, and save the model."""
+    """Fit the default learner to labelled sequences, and save the model."""
     check_target(out, force, (data,))
-    if cache is not None:
-        require("disk", ("zarr",))
-    content = read_data(data, label, format, missing)
+    content = read_data(data, label, format, missing, header, decimal)
     classify, y = _targets(content, task)
 
     from .. import __version__
@@ -89,7 +76,7 @@ def fit(
     console.print("Model:", str(out), soft_wrap=True)
 
 
-def _targets(content: LabelledSequences, task: TaskOption) -> tuple[bool, Any]:
+def _targets(content: LabelledSequences, task: str) -> tuple[bool, Any]:
     """Whether to classify, and the labels in the type that goes with it."""
     if content.y is None:
         refuse(f"{content.path} has no labels, and fit learns from labels; --label says where they stand")
@@ -97,7 +84,7 @@ def _targets(content: LabelledSequences, task: TaskOption) -> tuple[bool, Any]:
     from ..sequences.targets import read_task
 
     with refusing():
-        found, y = read_task(content.y, task.value, str(content.path))
+        found, y = read_task(content.y, task, str(content.path))
     if found == "classify" and len(set(y.tolist())) == 1:
         refuse(f"{content.path} has a single class, {str(y[0])!r}; a classifier needs at least two")
     return found == "classify", y

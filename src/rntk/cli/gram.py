@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .extras import require
-from .options import DataArgument, FormatOption, JsonOption, LabelOption, Missing, MissingOption, read_data
+from .options import (
+    DataArgument,
+    DecimalOption,
+    FormatOption,
+    HeaderOption,
+    JsonOption,
+    LabelOption,
+    MissingOption,
+    read_data,
+)
 from .output import counted, make_console, print_json
 from .refusal import refuse, refusing
-
-
-class Precision(StrEnum):
-    """Floating-point types."""
-
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
-
-
-class ReadoutName(StrEnum):
-    """Which outputs of the network count."""
-
-    LAST = "last"
-    MEAN = "mean"
-
-
-class Kind(StrEnum):
-    """Which of a network's two kernels."""
-
-    NTK = "ntk"
-    NNGP = "nngp"
 
 
 def gram(
@@ -44,12 +31,14 @@ def gram(
     sigma_u: Annotated[float, typer.Option(help="Deviation of the input weights.")] = 1.0,
     sigma_b: Annotated[float, typer.Option(help="Deviation of the biases.")] = 0.0,
     depth: Annotated[int, typer.Option(metavar="N", help="Stacked layers.")] = 1,
-    readout: Annotated[
-        ReadoutName, typer.Option(help="Output: of the last step, or the mean of all.")
-    ] = ReadoutName.LAST,
+    readout: Annotated[str, typer.Option(metavar="NAME", help="Output: last step, or the mean of all.")] = "last",
     normalize: Annotated[bool, typer.Option("--normalize", help="Divide by the roots of the diagonal.")] = False,
-    kind: Annotated[Kind, typer.Option(help="Tangent kernel, or covariance of untrained networks.")] = Kind.NTK,
-    dtype: Annotated[Precision, typer.Option(help="Precision of kernel and matrix.")] = Precision.FLOAT64,
+    kind: Annotated[
+        str, typer.Option(metavar="NAME", help="Tangent kernel (ntk), or covariance of untrained networks (nngp).")
+    ] = "ntk",
+    dtype: Annotated[
+        str, typer.Option(metavar="NAME", help="Precision of kernel and matrix: float32 or float64.")
+    ] = "float64",
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory for tiles at work, such as 500MB.")] = "1GB",
     block: Annotated[int | None, typer.Option(metavar="N", help="Sequences per side of a tile.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Don't compress the tiles.")] = False,
@@ -60,7 +49,9 @@ def gram(
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; all cores unless given.")] = None,
     label: LabelOption = "auto",
     format: FormatOption = None,
-    missing: MissingOption = Missing.ERROR,
+    missing: MissingOption = "error",
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
     force: Annotated[bool, typer.Option("--force", help="Delete STORE if it holds another matrix.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,7 +61,7 @@ def gram(
     require("disk", ("zarr",))
     if scheduler is not None:
         require("distributed", ("dask", "distributed"))
-    content = read_data(data, label, format, missing)
+    content = read_data(data, label, format, missing, header, decimal)
 
     from ..gram import ClusterError, GramStoreError, StoreFullError, compute
     from ..kernels import RNTK
@@ -83,10 +74,10 @@ def gram(
             sigma_u,
             sigma_b,
             depth=depth,
-            readout=readout.value,
+            readout=readout,
             normalize=normalize,
-            kind=kind.value,
-            dtype=dtype.value,
+            kind=kind,
+            dtype=dtype,
             n_jobs=jobs,
         )
         try:

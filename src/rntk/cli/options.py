@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .output import counted
 from .refusal import refuse, refusing
 
 if TYPE_CHECKING:
     from ..io import LabelledSequences
-
-
-class Missing(StrEnum):
-    """What to do about missing values."""
-
-    ERROR = "error"
-    INTERPOLATE = "interpolate"
 
 
 DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="Sequences: a .tsv, .ts, .arff or .csv file.")]
@@ -31,17 +23,36 @@ LabelOption = Annotated[
 FormatOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Format of DATA if its suffix does not tell: tsv, ts, arff or csv.")
 ]
-MissingOption = Annotated[Missing, typer.Option(help="Missing values: refuse the file, or fill them in.")]
+MissingOption = Annotated[
+    str, typer.Option(metavar="WHAT", help="Missing values: error refuses the file, interpolate fills them in.")
+]
+HeaderOption = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="Whether the first row of a .csv holds names; looked at.")
+]
+DecimalOption = Annotated[
+    str | None, typer.Option(metavar="SIGN", help="How numbers are written in a .csv or .tsv: with . or with ,")
+]
+TaskOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TASK",
+        help="auto, classify or regress; auto: numbers are targets if they have fractions or none occurs twice, other "
+        "labels classes.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")]
 
 
-def read_data(path: Path, label: str, format: str | None, missing: Missing) -> LabelledSequences:
+def read_data(
+    path: Path, label: str, format: str | None, missing: str, header: bool | None, decimal: str | None
+) -> LabelledSequences:
     """The sequences in a file, or a refusal."""
     from ..io import read
 
     with refusing():
-        return read(path, format=format, label=label, missing=missing.value)
+        # `read` says what it takes for `missing`.
+        return read(path, format=format, label=label, missing=missing, header=header, decimal=decimal)  # type: ignore[arg-type]
 
 
 def load_model(path: Path) -> Any:
@@ -54,33 +65,27 @@ def load_model(path: Path) -> Any:
 
 def check_target(path: Path, force: bool, inputs: tuple[Path, ...] = ()) -> None:
     """Refuse a file that can't be written: better now than after the work."""
-    try:
-        with suppress(FileNotFoundError, NotADirectoryError, ValueError):
-            path.stat()
-    except OSError as error:  # a name too long, say, about which exists() is silent from Python 3.14 on
-        refuse(f"--out {path} can't be written: {error.strerror or error}")
-    if path.is_dir():
-        refuse(f"--out {path} is a folder; give the name of a file in it")
-    if not path.parent.is_dir():
-        refuse(f"--out {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        refuse(f"--out {path}: the folder {path.parent} can't be written to")
-    if path.exists() and not path.is_file():
-        refuse(f"--out {path} is not a regular file, and only those are replaced; give another name")
-    if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
-        refuse(f"--out {path} is one of the files to read; give another name")
-    if path.exists() and not force:
-        refuse(f"--out {path} exists; pass --force to replace it, or give another name")
+    from ..errors import check_path
+
+    with refusing():
+        check_path("--out", path)
+    there = path.exists()
+    for wrong, reason in (
+        (path.is_dir(), " is a folder; give the name of a file in it"),
+        (not path.parent.is_dir(), f": there is no folder {path.parent}"),
+        (not os.access(path.parent, os.W_OK), f": the folder {path.parent} can't be written to"),
+        (there and not path.is_file(), " is not a regular file, and only those are replaced; give another name"),
+        (there and any(each.exists() and path.samefile(each) for each in inputs), " is one of the files to read"),
+        (there and not force, " exists; pass --force to replace it, or give another name"),
+    ):
+        if wrong:
+            refuse(f"--out {path}{reason}")
 
 
 def predict(model: Any, model_path: Path, data: LabelledSequences) -> Any:
     """The model's predictions for the sequences of a file, or a refusal."""
-    expected, found = model.n_channels_in_, data.X.n_channels
-    if expected != found:
-        refuse(f"{model_path} was fitted to {_channels(expected)}, and {data.path} has {_channels(found)}")
+    if model.n_channels_in_ != data.X.n_channels:
+        needed, there = counted(model.n_channels_in_, "channel"), counted(data.X.n_channels, "channel")
+        refuse(f"{model_path} was fitted to {needed}, and {data.path} has {there}")
     with refusing(f"{model_path} can't predict {data.path}"):
         return model.predict(data.X)
-
-
-def _channels(count: int) -> str:
-    return f"{count} channel{'s' if count != 1 else ''}"

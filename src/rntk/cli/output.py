@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -34,20 +33,8 @@ def make_table(*headings: str, left: int = 1) -> Table:
 
 
 def print_json(found: dict[str, Any]) -> None:
-    """One object on standard output. JSON has no NaN and no infinity: they become null."""
-    typer.echo(json.dumps(_plain(found), indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    """One object on standard output; arrays become lists. JSON has no NaN and no infinity, and there are none."""
+    typer.echo(json.dumps(found, indent=2, allow_nan=False, default=lambda array: array.tolist()))
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

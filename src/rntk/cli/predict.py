@@ -11,11 +11,12 @@ import typer
 
 from .options import (
     DataArgument,
+    DecimalOption,
     ForceOption,
     FormatOption,
+    HeaderOption,
     JsonOption,
     LabelOption,
-    Missing,
     MissingOption,
     ModelArgument,
     check_target,
@@ -36,7 +37,9 @@ def predict(
     out: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="File for the predictions.")] = None,
     label: LabelOption = "auto",
     format: FormatOption = None,
-    missing: MissingOption = Missing.ERROR,
+    missing: MissingOption = "error",
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,7 +47,7 @@ def predict(
     if out is not None:
         check_target(out, force, (model, data))
     learner = load_model(model)
-    content = read_data(data, label, format, missing)
+    content = read_data(data, label, format, missing, header, decimal)
     predictions = predict_with(learner, model, content)
     headings = ["sequence", *_names(predictions), *([] if content.y is None else ["label"])]
     if out is not None:

@@ -15,7 +15,14 @@ def one_line(message: str) -> str:
     message = re.sub(r":\s*\n\s*- ", ": ", message)
     message = re.sub(r"\n\s*- ", "; ", message)
     message = re.sub(r"\n(?=What to try)", ". ", message)
-    return " ".join(message.split())
+    return " ".join(in_options(message).split())
+
+
+def in_options(message: str) -> str:
+    """A message of the library in the words of the command line: label='first' is --label first."""
+    words = r"\b(label|format|missing|decimal)=('[^']*'(?:, '[^']*')*(?: or '[^']*')?)"
+    message = re.sub(words, lambda match: f"--{match[1]} {match[2].replace(chr(39), '')}", message)
+    return message.replace("header=True", "--header").replace("header=False", "--no-header")
 
 
 def refuse(reason: str) -> NoReturn:

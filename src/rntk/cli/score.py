@@ -6,10 +6,11 @@ from typing import Any
 
 from .options import (
     DataArgument,
+    DecimalOption,
     FormatOption,
+    HeaderOption,
     JsonOption,
     LabelOption,
-    Missing,
     MissingOption,
     ModelArgument,
     load_model,
@@ -25,12 +26,14 @@ def score(
     data: DataArgument,
     label: LabelOption = "auto",
     format: FormatOption = None,
-    missing: MissingOption = Missing.ERROR,
+    missing: MissingOption = "error",
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare predictions with labels: accuracy and a table of classes, or R² and RMSE."""
     learner = load_model(model)
-    content = read_data(data, label, format, missing)
+    content = read_data(data, label, format, missing, header, decimal)
     if content.y is None:
         refuse(f"{data} has no labels to compare with; --label says where they stand")
     classify = hasattr(learner, "classes_")
@@ -72,34 +75,34 @@ def _list(labels: Any) -> str:
 
 def _count(classes: list[Any], y: list[Any], found: list[Any]) -> dict[str, Any]:
     """Accuracy, and for every class how many of it were found and how many found are of it."""
-    rows = []
-    for each in classes + sorted(set(y) - set(classes)):
-        hits = sum(a == each == b for a, b in zip(y, found, strict=True))
-        present, claimed = y.count(each), found.count(each)
-        rows.append(
-            {
-                "label": each,
-                "known": each in classes,
-                "n_sequences": present,
-                "n_predicted": claimed,
-                "recall": hits / present if present else None,
-                "precision": hits / claimed if claimed else None,
-            }
-        )
-    right = sum(a == b for a, b in zip(y, found, strict=True))
+    from sklearn.metrics import confusion_matrix
+
+    labels = classes + sorted(set(y) - set(classes))
+    table = confusion_matrix(y, found, labels=labels)
+    counts = zip(labels, table.diagonal().tolist(), table.sum(1).tolist(), table.sum(0).tolist(), strict=True)
+    rows = [
+        {
+            "label": each,
+            "known": each in classes,
+            "n_sequences": present,
+            "n_predicted": claimed,
+            "recall": hits / present if present else None,
+            "precision": hits / claimed if claimed else None,
+        }
+        for each, hits, present, claimed in counts
+    ]
+    right = int(table.trace())
     return {"accuracy": right / len(y), "n_correct": right, "classes": rows}
 
 
 def _measure(y: Any, predictions: Any) -> dict[str, Any]:
     """R² and errors; R² compares with the mean of the labels, so it needs labels that differ."""
-    import numpy as np
+    from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-    error = np.asarray(y, dtype=np.float64) - predictions
-    spread = float(np.var(y))
     return {
-        "r2": 1.0 - float(np.mean(error**2)) / spread if spread > 0 else None,
-        "rmse": float(np.sqrt(np.mean(error**2))),
-        "mae": float(np.mean(np.abs(error))),
+        "r2": r2_score(y, predictions) if len(set(y.tolist())) > 1 else None,
+        "rmse": root_mean_squared_error(y, predictions),
+        "mae": mean_absolute_error(y, predictions),
     }
 
 

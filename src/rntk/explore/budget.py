@@ -36,12 +36,8 @@ class Cost(NamedTuple):
 
 #: As measured on one core of a Xeon with AVX-512, rounded up.
 COSTS = {
-    "relu": Cost(50, 6, 4, 100, 120, 45),
-    "identity": Cost(50, 6, 4, 100, 120, 45),
-    "abs": Cost(50, 6, 4, 100, 120, 45),
-    "erf": Cost(300, 18, 10, 600, 300, 95),
-    "sin": Cost(300, 18, 10, 600, 500, 110),
-    "gelu": Cost(300, 24, 14, 900, 600, 130),
+    **dict.fromkeys(("relu", "identity", "abs"), Cost(50, 6, 4, 100, 120, 45)),
+    **dict.fromkeys(("erf", "sin", "gelu"), Cost(300, 24, 14, 900, 600, 130)),
 }
 #: Activations that are expanded in polynomials, anew at every step.
 EXPANSION = Cost(120_000, 300, 260, 160_000, 5_000, 2_500)

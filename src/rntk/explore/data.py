@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
+from ..learners.ensemble.learners import sample
 from ..preprocessing import z_normalize
 from ..preprocessing.steps import block_means
 from ..sequences import SequenceBatch
@@ -43,7 +44,7 @@ class Part:
         The classes; empty without any.
     block : int
         How many steps were averaged into one.
-    said : str
+    choice : str
         What is shown, in words.
     """
 
@@ -52,7 +53,7 @@ class Part:
     targets: NDArray[np.float64] | None
     groups: tuple[Group, ...]
     block: int
-    said: str
+    choice: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +108,19 @@ class Subject:
         """Sizes, in words."""
         X = self.X
         lengths = sorted({int(X.lengths.min()), X.max_length})
-        said = [
+        words = [
             f"{len(X)} sequences",
             f"{' to '.join(map(str, lengths))} steps",
             f"{X.n_channels} channel{'s' if X.n_channels != 1 else ''}",
         ]
         if self.y is None:
-            said.append("no labels")
+            words.append("no labels")
         elif self.task == "regress":
-            said.append("numbers as labels")
+            words.append("numbers as labels")
         else:
             count = len(np.unique(self.y))
-            said.append(f"{count} class{'es' if count != 1 else ''}")
-        return ", ".join(said)
+            words.append(f"{count} class{'es' if count != 1 else ''}")
+        return ", ".join(words)
 
     def part(self, count: int, block: int = 1) -> Part:
         """At most `count` sequences, every `block` steps averaged into one; always the same ones."""
@@ -143,27 +144,12 @@ class Subject:
     def _choose(self, count: int) -> NDArray[np.int64]:
         """Which `count` sequences: classes in proportion, targets over their range, others evenly over the file."""
         n = len(self.X)
-        if count >= n:
-            return np.arange(n)
         if self.y is None or self.task == "regress":
             order = np.arange(n) if self.y is None else np.argsort(self.y, kind="stable")
             return np.sort(order[np.linspace(0, n - 1, count).round().astype(np.int64)])
-        codes, sizes, rank = self._drawn
-        # The r-th of n sequences of a class comes at (r + 1/2)/n: up to any point classes are there in proportion.
-        when = (rank + 0.5) / sizes[codes]
-        if 2 * len(sizes) <= count:
-            when[rank < 2] -= 1.0  # leave-one-out needs two of a class
-        return np.sort(np.argsort(when, kind="stable")[:count])
-
-    @cached_property
-    def _drawn(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """(n,) numbers of classes, (k,) their sizes, and (n,) when each sequence is drawn among those of its class."""
-        assert self.y is not None
-        _, codes, sizes = np.unique(self.y, return_inverse=True, return_counts=True)
-        order = np.lexsort((np.random.default_rng(0).permutation(len(codes)), codes))
-        rank = np.empty(len(codes), dtype=np.int64)
-        rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return codes, sizes, rank
+        # Leave-one-out needs two of a class.
+        classes = self.y if 2 * len(np.unique(self.y)) <= count else None
+        return sample(n, classes, count, check_random_state(0))
 
     def _say(self, count: int, block: int) -> str:
         n = len(self.X)
@@ -172,8 +158,8 @@ class Subject:
             "regress": ", over the range of labels",
             "none": ", evenly spaced",
         }
-        said = f"all {n} sequences" if count == n else f"{count} of {n} sequences{how[self.task]}"
-        return said if block == 1 else f"{said}; every {block} steps averaged into one"
+        words = f"all {n} sequences" if count == n else f"{count} of {n} sequences{how[self.task]}"
+        return words if block == 1 else f"{words}; every {block} steps averaged into one"
 
 
 def cylinder_bell_funnel(n: int = 100, steps: int = 128, seed: int = 0) -> Subject:

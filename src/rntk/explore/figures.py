@@ -26,7 +26,7 @@ from bokeh.plotting import figure
 
 from .data import Group
 from .state import Curve, Picture, Score
-from .style import BLUE, FADED, FONT, PAPER, QUIET, VERMILION
+from .style import BLUE, FONT, QUIET, VERMILION
 
 #: Letters that fit beside the Gram matrix, and fewest that a class may be called by.
 LETTERS, FEWEST_LETTERS = 52, 3
@@ -34,24 +34,11 @@ LETTERS, FEWEST_LETTERS = 52, 3
 LOWEST_R2 = -0.5
 
 
-class Faded:
-    """A figure that can be faded; `full` lists glyphs, the name of their opacity, and how opaque they are."""
-
-    figure: Any
-    full: list[tuple[Any, str, float]]
-
-    def fade(self, faded: bool) -> None:
-        """Show that the picture is not that of the newest settings, or that it is."""
-        self.figure.background_fill_color = FADED if faded else PAPER
-        for glyph, name, alpha in self.full:
-            setattr(glyph, name, 0.3 * alpha if faded else alpha)
-
-
 def _frame(title: str, **options: Any) -> Any:
     return figure(title=title, toolbar_location=None, tools="", sizing_mode="stretch_both", **options)
 
 
-class CurveFigure(Faded):
+class CurveFigure:
     """Sensitivity by step, with two standard errors on either side."""
 
     def __init__(self) -> None:
@@ -60,9 +47,8 @@ class CurveFigure(Faded):
         self.figure = _frame("Sensitivity", x_range=self._x, y_range=Range1d(0, 1.05), min_height=180)
         self.figure.styles = {"flex": "4 1 0"}
         self.figure.yaxis.axis_label = "relative to its largest"
-        band = self.figure.varea("at", "low", "high", source=self.source, fill_color=BLUE, fill_alpha=0.2)
+        self.figure.varea("at", "low", "high", source=self.source, fill_color=BLUE, fill_alpha=0.2)
         line = self.figure.line("at", "mean", source=self.source, line_color=BLUE, line_width=2)
-        self.full = [(band.glyph, "fill_alpha", 0.2), (line.glyph, "line_alpha", 1.0)]
         self.figure.add_tools(
             HoverTool(
                 renderers=[line], mode="vline", tooltips=[("step", "@at{0.[0]}"), ("sensitivity", "@mean{0.000}")]
@@ -82,7 +68,7 @@ class CurveFigure(Faded):
         )
 
 
-class GramFigure(Faded):
+class GramFigure:
     """The Gram matrix, its diagonal scaled to one, by class."""
 
     def __init__(self) -> None:
@@ -95,10 +81,7 @@ class GramFigure(Faded):
         # Square, whatever the height; the colour bar and the labels take the rest.
         self.figure.update(sizing_mode="scale_height", aspect_ratio=1.12)
         image = self.figure.image("image", x=0, y=0, dw="size", dh="size", source=self.source, color_mapper=self.mapper)
-        lines = self.figure.segment(
-            "x0", "y0", "x1", "y1", source=self.edges, line_color="white", line_width=1.5, line_alpha=1.0
-        )
-        self.full = [(image.glyph, "global_alpha", 1.0), (lines.glyph, "line_alpha", 1.0)]
+        self.figure.segment("x0", "y0", "x1", "y1", source=self.edges, line_color="white", line_width=1.5)
         self.figure.grid.visible = False
         self.figure.axis.major_tick_line_color = None
         self.figure.axis.axis_line_color = None
@@ -140,7 +123,7 @@ class GramFigure(Faded):
             axis.major_label_overrides = {at: PlainText(text=name) for at, name in zip(centres, names, strict=True)}
 
 
-class ScoreFigure(Faded):
+class ScoreFigure:
     """Leave-one-out score for every ridge."""
 
     def __init__(self) -> None:
@@ -151,10 +134,7 @@ class ScoreFigure(Faded):
             "Leave-one-out", x_axis_type="log", x_range=self._x, y_range=self._y, min_height=240, min_width=280
         )
         line = self.figure.line("ridge", "value", source=self.source, line_color=BLUE, line_width=2)
-        dot = self.figure.scatter(
-            "ridge", "value", source=self.best, size=11, fill_color=VERMILION, line_color="white", fill_alpha=1.0
-        )
-        self.full = [(line.glyph, "line_alpha", 1.0), (dot.glyph, "fill_alpha", 1.0)]
+        self.figure.scatter("ridge", "value", source=self.best, size=11, fill_color=VERMILION, line_color="white")
         self.baseline = Span(location=0.0, dimension="width", line_color=QUIET, line_dash="dashed", line_width=1.5)
         self.baseline_label = Label(
             x=1, y=0, x_offset=4, y_offset=3, text_color=QUIET, text_font_size="12px", text_font=FONT

@@ -53,11 +53,11 @@ trouble.visible = true;
 
 
 class Page:
-    """One browser tab: a study, its settings, and what is shown of them.
+    """One browser tab: a subject, its settings, and what is shown of them.
 
     Parameters
     ----------
-    study : Study
+    subject : Subject
         What is looked at.
     run : Run
         Where computations go.
@@ -72,8 +72,8 @@ class Page:
         The picture on the page, None before the first.
     """
 
-    def __init__(self, study: Subject, run: Run, n_jobs: int | None = None) -> None:
-        self.study, self._run, self._n_jobs = study, run, n_jobs
+    def __init__(self, subject: Subject, run: Run, n_jobs: int | None = None) -> None:
+        self.subject, self._run, self._n_jobs = subject, run, n_jobs
         self.shown: Picture | None = None
         self._wanted: set[str] = set()
         self._busy, self._begun = False, 0
@@ -103,7 +103,7 @@ class Page:
     def attach(self, document: Document) -> None:
         """Put the page into a document, and the first picture onto it once somebody looks."""
         self._document = document
-        document.title = f"rntk explore: {self.study.name}"
+        document.title = f"rntk explore: {self.subject.name}"
         document.theme = Theme(json=THEME)
         document.add_root(self.root)
         document.js_on_event("connection_lost", CustomJS(args={"trouble": self.trouble}, code=GONE))
@@ -134,7 +134,7 @@ class Page:
         return row(left, right, sizing_mode="stretch_both")
 
     def _introduce(self) -> None:
-        self.name.text = f"<b>{escape(self.study.name)}</b><br><span>{escape(self.study.describe())}</span>"
+        self.name.text = f"<b>{escape(self.subject.name)}</b><br><span>{escape(self.subject.describe())}</span>"
 
     def _soon(self, callback: Callable[[], None]) -> None:
         """Call when everything that came from the browser at the same moment has arrived."""
@@ -176,12 +176,12 @@ class Page:
             return
         what = next(each for each in ("open", "suggest", "look") if each in self._wanted)
         self._wanted.remove(what)
-        study, settings = self.study, self.controls.settings
+        subject, settings = self.subject, self.controls.settings
         options: dict[str, Any] = {"quick": not self.thorough.active, "n_jobs": self._n_jobs}
         if what == "look":
-            self._start(lambda: look(study, settings, **options), self._show, "computing")
+            self._start(lambda: look(subject, settings, **options), self._show, "computing")
         elif what == "suggest":
-            self._start(lambda: suggested(study, settings, **options), self._move_there, "searching")
+            self._start(lambda: suggested(subject, settings, **options), self._move_there, "searching")
         else:
             name, content = str(self.file.filename), str(self.file.value)
             self._start(lambda: read_upload(name, content), self._look_at, "reading")
@@ -217,7 +217,7 @@ class Page:
         if isinstance(outcome, Trouble):
             self._complain("This file can't be used", outcome)
             return
-        self.study = outcome
+        self.subject = outcome
         self.reason.text = PROMISE
         self._introduce()
         self.refresh()
@@ -245,8 +245,8 @@ class Page:
         self.score.text = describe_score(outcome.score, outcome.no_score)
         self.shown = outcome
         milliseconds = 1e3 * (outcome.seconds + time.perf_counter() - begin)
-        said = [f"shown: {outcome.said}", *outcome.remarks, f"computed in {milliseconds:.0f} ms"]
-        self.status.text = "<br>".join(map(escape, said))
+        lines = [f"shown: {outcome.choice}", *outcome.remarks, f"computed in {milliseconds:.0f} ms"]
+        self.status.text = "<br>".join(map(escape, lines))
 
     def _complain(self, what: str, trouble: Trouble) -> None:
         kept = "" if self.shown is None else " The pictures are those from before."
@@ -256,9 +256,8 @@ class Page:
         self._fade(True)
 
     def _fade(self, faded: bool) -> None:
-        for each in (self.curve, self.gram, self.score_by_ridge):
-            each.fade(faded)
-        self.score.styles = {"opacity": "0.3"} if faded else {}
+        for each in (self.curve.figure, self.gram.figure, self.score_by_ridge.figure, self.score):
+            each.styles = {**each.styles, "opacity": "0.3" if faded else "1"}
 
 
 def describe_score(score: Score | None, reason: str) -> str:

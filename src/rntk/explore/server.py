@@ -56,11 +56,11 @@ def names_of(port: int) -> frozenset[str]:
 
 
 class PageServer:
-    """A server of pages on a study: its port is taken as soon as it is made, and answers in `run`.
+    """A server of pages on a subject: its port is taken as soon as it is made, and answers in `run`.
 
     Parameters
     ----------
-    study : Study
+    subject : Subject
         What is looked at.
     port : int
         0 takes any free one.
@@ -71,8 +71,8 @@ class PageServer:
         The port is taken, or not ours to take.
     """
 
-    def __init__(self, study: Subject, port: int = 0) -> None:
-        self.study = study
+    def __init__(self, subject: Subject, port: int = 0) -> None:
+        self.subject = subject
         self.socket = socket.create_server((LOOPBACK, port), backlog=128)
         self.socket.setblocking(False)
         self.port = int(self.socket.getsockname()[1])
@@ -118,7 +118,7 @@ class PageServer:
             await http.close_all_connections()
 
     def _open_tab(self, document: Document) -> None:
-        Page(self.study, self._in_background(document)).attach(document)
+        Page(self.subject, self._in_background(document)).attach(document)
 
     def _in_background(self, document: Document) -> Run:
         """Computations in the worker; what they give comes back to the document's own thread."""

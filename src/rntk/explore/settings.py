@@ -48,10 +48,10 @@ class Settings:
         >>> Settings(sigma_w=1.41).python()
         'RNTK(activation="relu", sigma_w=1.41, sigma_u=1.0, sigma_b=0.0, sigma_h=0.0, depth=1, readout="last")'
         """
-        said = {
+        written = {
             name: f'"{value}"' if isinstance(value, str) else repr(value) for name, value in self._arguments().items()
         }
-        return f"RNTK({', '.join(f'{name}={value}' for name, value in said.items())})"
+        return f"RNTK({', '.join(f'{name}={value}' for name, value in written.items())})"
 
     def _arguments(self) -> dict[str, Any]:
         named = ("activation", *SCALES, "depth", "readout")

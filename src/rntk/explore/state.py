@@ -1,7 +1,7 @@
 """From settings to everything the page shows: sensitivity, Gram matrix, leave-one-out score, or what is wrong.
 
-No Bokeh here: `look` takes a study and settings and gives a `Picture` or a `Trouble`, never an exception for a setting
-that a slider or a number box can take. What is computed is the kernel itself; what is drawn of it is normalised.
+No Bokeh here: `look` takes a subject and settings and gives a `Picture` or a `Trouble`, never an exception for a
+setting that a slider or a number box can take. What is computed is the kernel itself; what is drawn is normalised.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import HermiteAccuracyWarning, KernelOverflowError, SequenceError
 from ..io import read
-from ..learners.search.candidates import relative_ridges
-from ..learners.search.leave_one_out import ridge_path
+from ..learners.ensemble.leave_one_out import ridge_path
 from ..theory import Sensitivity, sensitivity, suggest
 from .budget import Budget, plan
 from .data import Group, Part, Subject
@@ -28,6 +27,8 @@ from .settings import Settings
 
 Array = NDArray[np.float64]
 
+#: Ridges that are tried, as multiples of the mean of the diagonal: none is below what rounding leaves of eigenvalues.
+RELATIVE_RIDGES = {"float32": np.logspace(-5, 1, 13), "float64": np.logspace(-10, 1, 23)}
 #: What the arithmetic of an extreme setting can end in.
 NUMERICAL = (KernelOverflowError, ValueError, ArithmeticError, np.linalg.LinAlgError)
 
@@ -109,7 +110,7 @@ class Picture:
         None where there is nothing to predict; `no_score` says why.
     no_score : str
         Why there is none.
-    said : str
+    choice : str
         Which part of the data is shown.
     remarks : tuple of str
         What the library warned of.
@@ -123,7 +124,7 @@ class Picture:
     groups: tuple[Group, ...]
     score: Score | None
     no_score: str
-    said: str
+    choice: str
     remarks: tuple[str, ...]
     seconds: float
 
@@ -135,18 +136,18 @@ class Trouble:
     message: str
 
 
-def look(study: Subject, settings: Settings, *, quick: bool = True, n_jobs: int | None = None) -> Picture | Trouble:
-    """The picture of `settings` on the sequences of `study`, or the trouble with them.
+def look(subject: Subject, settings: Settings, *, quick: bool = True, n_jobs: int | None = None) -> Picture | Trouble:
+    """The picture of `settings` on the sequences of `subject`, or the trouble with them.
 
     Parameters
     ----------
-    study : Study
+    subject : Subject
         What is looked at.
     settings : Settings
         Of the kernel.
     quick : bool
         Whether to keep it under 200 ms by looking at a part of long or many sequences, else at some seconds;
-        `Picture.said` tells which part.
+        `Picture.choice` tells which part.
     n_jobs : int, optional
         Threads.
     """
@@ -154,31 +155,31 @@ def look(study: Subject, settings: Settings, *, quick: bool = True, n_jobs: int 
     try:
         with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
             warnings.simplefilter("always")
-            chosen = _plan(study, settings, quick)
-            part = study.part(chosen.sequences, chosen.block)
+            chosen = _plan(subject, settings, quick)
+            part = subject.part(chosen.sequences, chosen.block)
             kernel = settings.kernel(n_jobs)
             gram = np.asarray(kernel(part.X), dtype=np.float64)
             similarity, scale = _similarity(gram)
-            curve = _curve(sensitivity(kernel, _some(part, chosen), pairs=chosen.pairs, keep_pairs=True), chosen.block)
-            score, no_score = _score(gram / scale, part, relative_ridges(kernel))
+            curve = _curve(sensitivity(kernel, _some(part, chosen), pairs=chosen.pairs), chosen.block)
+            score, no_score = _score(gram / scale, part, RELATIVE_RIDGES[kernel.plan().dtype.name])
     except NUMERICAL as error:
         return Trouble(str(error))
     remarks = tuple(dict.fromkeys(str(each.message) for each in caught if each.category is HermiteAccuracyWarning))
     seconds = time.perf_counter() - begin
-    return Picture(settings, curve, similarity, part.groups, score, no_score, part.said, remarks, seconds)
+    return Picture(settings, curve, similarity, part.groups, score, no_score, part.choice, remarks, seconds)
 
 
 def suggested(
-    study: Subject, settings: Settings, *, quick: bool = True, n_jobs: int | None = None
+    subject: Subject, settings: Settings, *, quick: bool = True, n_jobs: int | None = None
 ) -> tuple[Settings, str] | Trouble:
     """Settings with the flattest sensitivity for the same activation, depth and readout, and why; or the trouble."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            chosen = _plan(study, settings, quick)
+            chosen = _plan(subject, settings, quick)
             # Some hundred curves are computed: each on fewer pairs than the one that is shown.
             found = suggest(
-                _some(study.part(chosen.sequences, chosen.block), chosen),
+                _some(subject.part(chosen.sequences, chosen.block), chosen),
                 settings.activation,
                 pairs=max(chosen.pairs // 2, 24),
                 n_jobs=n_jobs,
@@ -193,7 +194,7 @@ def suggested(
 
 
 def read_upload(name: str, content: str) -> Subject | Trouble:
-    """The study of a file called `name` whose `content` the browser sent in base64; or the trouble with it.
+    """The subject of a file called `name` whose `content` the browser sent in base64; or the trouble with it.
 
     Labels stand where the format says. Only the suffix of the name is used on this machine.
     """
@@ -209,11 +210,11 @@ def read_upload(name: str, content: str) -> Subject | Trouble:
             return Trouble(str(error))
 
 
-def _plan(study: Subject, settings: Settings, quick: bool) -> Budget:
-    lengths = study.X.lengths
+def _plan(subject: Subject, settings: Settings, quick: bool) -> Budget:
+    lengths = subject.X.lengths
     # Pairs of steps grow with the square of the length where all steps meet.
     mean = float(np.sqrt(np.mean(np.square(lengths.astype(np.float64)))))
-    return plan(settings, len(study.X), mean, quick)
+    return plan(settings, len(subject.X), mean, quick)
 
 
 def _some(part: Part, chosen: Budget) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..plot import COLOURS
 
 BLUE, VERMILION = COLOURS[0], COLOURS[1]
-INK, QUIET, PAPER, FADED = "#1f2933", "#5f6b7a", "#ffffff", "#eceff1"
+INK, QUIET, PAPER = "#1f2933", "#5f6b7a", "#ffffff"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 #: Every figure.

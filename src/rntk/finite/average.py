@@ -85,24 +85,21 @@ def average(
     """
     check_choice("kind", kind, ("ntk", "nngp"))
     chosen = seed_list(seeds)
-    mean: Any = 0.0
-    squares: Any = 0.0
+    found = []
     with progress_bar(f"width {net.width}", len(chosen), progress) as advance:
-        wanted = {"want_nngp": kind == "nngp", "want_ntk": kind == "ntk"}
-        for count, pair in enumerate(samples(net, X, Y, chosen, dtype, memory, **wanted), start=1):
-            sample = getattr(pair, kind).astype(np.float64)
-            gap = sample - mean  # Welford's update: nothing cancels
-            mean = mean + gap / count
-            squares = squares + gap * (sample - mean)
+        for pair in samples(net, X, Y, chosen, dtype, memory):
+            found.append(getattr(pair, kind).astype(np.float64))
             advance(1)
-    n = len(chosen)
-    error = np.sqrt(squares / (n - 1) / n) if n > 1 else np.full_like(mean, np.nan)
-    return Average(mean, error, n)
+    return Average(*mean_and_error(np.stack(found, axis=-1)), len(chosen))
 
 
-def samples(
-    net: FiniteNetwork, X: Any, Y: Any, seeds: list[int], dtype: Any, memory: int, **wanted: bool
-) -> Iterator[KernelPair]:
+def mean_and_error(found: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean over networks (last axis) and its standard error, NaN for one network."""
+    count, mean = found.shape[-1], found.mean(axis=-1)
+    return mean, found.std(axis=-1, ddof=1) / count**0.5 if count > 1 else np.full_like(mean, np.nan)
+
+
+def samples(net: FiniteNetwork, X: Any, Y: Any, seeds: list[int], dtype: Any, memory: int) -> Iterator[KernelPair]:
     """The kernels of one network after another; a seed draws weights and initial states."""
     left, right = net.read(X, "X"), None if Y is None else net.read(Y, "Y")
     if right is not None:
@@ -110,7 +107,7 @@ def samples(
     steps = max(each.max_length for each in (left, right) if each is not None)
     for seed in seeds:
         parameters = net.draw(seed, left.n_channels, steps, check_dtype(dtype))
-        yield on_batches(net, parameters, left, right, seed, memory, **wanted)
+        yield on_batches(net, parameters, left, right, seed, memory)
 
 
 def seed_list(seeds: int | Iterable[int]) -> list[int]:

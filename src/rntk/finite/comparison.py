@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from ..kernels import NTK
 from ..kernels.network import NetworkKernel
 from ..plot import COLOURS, axes_or_new
 from ..runtime import progress_bar
-from .average import samples, seed_list
+from .average import mean_and_error, samples, seed_list
 from .empirical import MEMORY
 from .network import network
 
@@ -65,17 +66,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, for JSON."""
-        record: dict[str, Any] = {"kernel": self.kernel, "widths": list(self.widths), "seeds": list(self.seeds)}
-        for name, errors, slope in (("ntk", self.ntk, self.ntk_slope), ("nngp", self.nngp, self.nngp_slope)):
-            mean, error = mean_and_error(errors)
-            record[name] = {
-                "errors": errors.tolist(),
-                "mean": mean.tolist(),
-                "standard_error": [None if np.isnan(each) else float(each) for each in error],
-                "slope": None if np.isnan(slope.value) else slope.value,
-                "slope_error": None if np.isnan(slope.error) else slope.error,
-            }
-        return record
+        errors = {name: {"errors": getattr(self, name).tolist()} for name in ("ntk", "nngp")}
+        return {"kernel": self.kernel, "widths": list(self.widths), "seeds": list(self.seeds), **errors}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Comparison:
@@ -189,15 +181,6 @@ def relative_distance(got: NDArray[Any], expected: NDArray[Any]) -> float:
     return float(np.linalg.norm(got.astype(np.float64) - expected) / scale)
 
 
-def mean_and_error(errors: Array) -> tuple[Array, Array]:
-    """Mean over seeds (last axis) and its standard error, NaN for one seed."""
-    count = errors.shape[-1]
-    mean = errors.mean(axis=-1)
-    if count == 1:
-        return mean, np.full_like(mean, np.nan)
-    return mean, errors.std(axis=-1, ddof=1) / np.sqrt(count)
-
-
 def fit_slope(widths: Sequence[float], errors: Array) -> Slope:
     """Least squares of the log error of every network against the log of its width.
 
@@ -207,11 +190,8 @@ def fit_slope(widths: Sequence[float], errors: Array) -> Slope:
         return Slope(float("nan"), float("nan"))
     x = np.repeat(np.log(np.asarray(widths, dtype=np.float64))[:, None], errors.shape[1], axis=1).ravel()
     y = np.log(errors).ravel()
-    x, y = x - x.mean(), y - y.mean()
-    value = (x @ y) / (x @ x)
-    left = len(x) - 2
-    error = np.sqrt(np.square(y - value * x).sum() / left / (x @ x)) if left > 0 else np.nan
-    return Slope(float(value), float(error))
+    fit = stats.linregress(x, y)
+    return Slope(float(fit.slope), float(fit.stderr) if len(x) > 2 else float("nan"))
 
 
 def _show(slope: Slope) -> str:

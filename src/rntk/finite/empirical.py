@@ -84,7 +84,7 @@ def empirical_ntk(
     >>> finite.empirical_ntk(net, net.init(0, X), X).shape
     (2, 2)
     """
-    return on_batches(net, parameters, *_read(net, parameters, X, Y), state_seed, memory, want_nngp=False).ntk
+    return on_batches(net, parameters, *_read(net, parameters, X, Y), state_seed, memory).ntk
 
 
 def empirical_nngp(
@@ -95,7 +95,7 @@ def empirical_nngp(
     Parameters as for `empirical_ntk`. The result is (n, n') for any number of outputs, which are independent; the
     readout weights in `parameters` don't matter.
     """
-    return on_batches(net, parameters, *_read(net, parameters, X, Y), state_seed, memory, want_ntk=False).nngp
+    return on_batches(net, parameters, *_read(net, parameters, X, Y), state_seed, memory).nngp
 
 
 def empirical_kernels(
@@ -116,24 +116,20 @@ def on_batches(
     other: SequenceBatch | None,
     state_seed: int,
     memory: int,
-    *,
-    want_nngp: bool = True,
-    want_ntk: bool = True,
 ) -> KernelPair:
     """Kernels between batches that fit the parameters; `other` is None for those of `left` with itself."""
     symmetric = other is None
     right = left if other is None else other
     dtype, d = dtype_of(parameters), net.outputs
     sizes = [len(each.values) if net.every_step else len(each) for each in (left, right)]
-    nngp = np.zeros(sizes if want_nngp else (0, 0), dtype=dtype)
-    ntk = np.zeros([size * d for size in sizes] if want_ntk else (0, 0), dtype=dtype)
+    nngp = np.zeros(sizes, dtype=dtype)
+    ntk = np.zeros([size * d for size in sizes], dtype=dtype)
     tile = max(16, int((memory / dtype.itemsize / 4) ** 0.5))
-    blocks = [list(_blocks(net, each, dtype.itemsize, memory)) for each in (left, right)]
+    blocks = [_blocks(net, each, dtype.itemsize, memory) for each in (left, right)]
 
-    def traces_of(side: int, block: Slab) -> tuple[Trace, ...]:
+    def traces_of(side: int, block: tuple[int, int]) -> tuple[Trace, ...]:
         # Sequences of X and of Y have different draws of the initial state, even where Y is X.
-        batch, drawn = (left, right)[side], 0 if symmetric else side
-        return _traces(net, parameters, batch, block, state_seed, drawn, signals=want_ntk)
+        return _traces(net, parameters, (left, right)[side], block, state_seed, 0 if symmetric else side)
 
     kept = traces_of(1, blocks[1][0]) if not symmetric and len(blocks[1]) == 1 else None
     for i, one in enumerate(blocks[0]):
@@ -143,17 +139,16 @@ def on_batches(
             for a, b in zip(ours, theirs, strict=True):
                 pooled = a.pooled @ b.pooled.T
                 mirror = symmetric and two != one
-                if want_nngp:  # the covariance of f and f' over draws of the readout, whatever the parameterisation
-                    _add(nngp, net.network.sigma_v**2 / net.width * pooled, a.rows, b.rows, mirror)
-                if want_ntk:
-                    # By V: an output shares its readout weights only with the same component.
-                    overlap = np.kron(readout_scale(net.network, net.width) ** 2 * pooled, np.eye(d, dtype=dtype))
-                    overlap += _weights_overlap(net.network, a, b, tile)
-                    rows, columns = (slice(each.start * d, each.stop * d) for each in (a.rows, b.rows))
-                    _add(ntk, overlap, rows, columns, mirror)
+                # The covariance of f and f' over draws of the readout, whatever the parameterisation.
+                _add(nngp, net.network.sigma_v**2 / net.width * pooled, a.rows, b.rows, mirror)
+                # By V: an output shares its readout weights only with the same component.
+                overlap = np.kron(readout_scale(net.network, net.width) ** 2 * pooled, np.eye(d, dtype=dtype))
+                overlap += _weights_overlap(net.network, a, b, tile)
+                rows, columns = (slice(each.start * d, each.stop * d) for each in (a.rows, b.rows))
+                _add(ntk, overlap, rows, columns, mirror)
     if symmetric:
         nngp, ntk = (nngp + nngp.T) / 2, (ntk + ntk.T) / 2  # equal up to rounding already
-    if d > 1 and want_ntk:
+    if d > 1:
         ntk = ntk.reshape(sizes[0], d, sizes[1], d).transpose(0, 2, 1, 3)
     return KernelPair(nngp, ntk)
 
@@ -167,29 +162,12 @@ def _add(total: Array, part: Array, rows: slice, columns: slice, mirror: bool) -
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
-class Slab(NamedTuple):
-    """Outputs of a batch whose traces are held in memory together: sequences first..last-1.
-
-    For the sequence readout, the outputs at positions start..stop-1 of each of them.
-    """
-
-    first: int
-    last: int
-    start: int
-    stop: int
-
-
-def _blocks(net: FiniteNetwork, batch: SequenceBatch, itemsize: int, memory: int) -> Iterator[Slab]:
-    """As many whole sequences as fit; for the sequence readout one may be too long, and is cut by position."""
+def _blocks(net: FiniteNetwork, batch: SequenceBatch, itemsize: int, memory: int) -> list[tuple[int, int]]:
+    """As many whole sequences at a time as fit, from the first to before the last."""
     positions = batch.max_length if net.every_step else 1
-    cost = batch.max_length * net.outputs * net.width * net.network.depth * itemsize  # of one position
-    count = max(1, memory // (cost * positions))
-    size = positions if count > 1 else max(1, min(positions, memory // cost))
-    for first in range(0, len(batch), count):
-        last = min(first + count, len(batch))
-        here = int(batch.lengths[first:last].max()) if net.every_step else 1
-        for start in range(0, here, size):
-            yield Slab(first, last, start, min(start + size, here))
+    cost = positions * batch.max_length * net.outputs * net.width * net.network.depth * itemsize
+    count = max(1, memory // cost)
+    return [(first, min(first + count, len(batch))) for first in range(0, len(batch), count)]
 
 
 # -- factors of gradients ----------------------------------------------------------------------------------------------
@@ -227,49 +205,36 @@ class Trace(NamedTuple):
 
 
 def _traces(
-    net: FiniteNetwork,
-    parameters: Parameters,
-    batch: SequenceBatch,
-    block: Slab,
-    state_seed: int,
-    side: int,
-    *,
-    signals: bool,
+    net: FiniteNetwork, parameters: Parameters, batch: SequenceBatch, block: tuple[int, int], state_seed: int, side: int
 ) -> tuple[Trace, ...]:
-    """The traces of a block, one for each direction; without `signals`, only what the readout sees."""
-    part = batch.take(np.arange(block.first, block.last))
+    """The traces of a block, one for each direction."""
+    first = block[0]
+    part = batch.take(np.arange(*block))
     count, d, dtype = len(part), net.outputs, dtype_of(parameters)
     sequence = np.repeat(np.arange(count), part.lengths)
     steps = np.arange(len(sequence)) - part.offsets[sequence], sequence
-    # Which output of its sequence each row of the run is, and which rows belong to the block.
+    # Which output of its sequence each row of the run is.
     position, owner = steps if net.every_step else (np.zeros(count, dtype=np.int64), np.arange(count))
-    kept = (position >= block.start) & (position < block.stop)
-    first = int(batch.offsets[block.first]) + block.start if net.every_step else block.first
-    rows = slice(first, first + int(kept.sum()))
-    owner, which = np.repeat(owner[kept], d), np.repeat(position[kept], d)
-    component = np.tile(np.arange(d), len(owner) // d)
-    span = np.arange(block.start, block.stop)
-    wanted = np.stack([np.repeat(span, d), np.tile(np.arange(d), len(span))], axis=1)
+    start = int(batch.offsets[first]) if net.every_step else first
+    rows = slice(start, start + len(owner))
+    owner, which = np.repeat(owner, d), np.repeat(position, d)
+    component = np.tile(np.arange(d), len(position))
+    wanted = np.indices((part.max_length if net.every_step else 1, d)).reshape(2, -1).T
     traces = []
     with precision(dtype):
-        readings = read(part, net.network, net.width, net.directions, dtype, state_seed, side=side, first=block.first)
+        readings = read(part, net.network, net.width, net.directions, dtype, state_seed, side=side, first=first)
         for direction, reading in enumerate(readings):
-            own = parameters[DIRECTIONS[direction]]
-            if not signals:
-                nothing: Any = ()
-                pooled = np.asarray(_pooled(net, own, reading))[kept]
-                traces.append(Trace(rows, pooled, nothing, nothing, nothing, owner, owner, owner))
-                continue
-            pooled, previous, below, deltas = _factors(net, own, reading, position, wanted)
+            weights = parameters[DIRECTIONS[direction]]
+            pooled, previous, below, deltas = _factors(net, weights, reading, position, wanted)
             last = part.lengths[owner] - 1  # the last step that leads to an output
             if net.every_step:
                 last = last - which if direction else which
             output, time = np.nonzero(np.arange(part.max_length) <= last[:, None])
-            signal = ((which - block.start) * d + component)[output], time, owner[output]
+            signal = (which * d + component)[output], time, owner[output]
             traces.append(
                 Trace(
                     rows,
-                    np.asarray(pooled)[kept],
+                    np.asarray(pooled),
                     tuple(np.asarray(each)[steps] for each in previous),
                     tuple(np.asarray(each)[steps] for each in below),
                     tuple(np.asarray(each)[signal] for each in deltas),
@@ -279,11 +244,6 @@ def _traces(
                 )
             )
     return tuple(traces)
-
-
-@partial(jax.jit, static_argnums=0)
-def _pooled(net: FiniteNetwork, weights: dict[str, Any], reading: Reading) -> jax.Array:
-    return run(net.network, net.activation, weights, reading).pooled
 
 
 @partial(jax.jit, static_argnums=0)

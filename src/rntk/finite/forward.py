@@ -88,8 +88,8 @@ def _recur(
     """h[t] = φ(scale W h[t-1] + drive[t]) while a sequence lasts; then its last state stays."""
 
     def step(h: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        drive_t, alive_t, *own = now
-        g = scale * _matmul(h, (W if tied else own[0]).T) + drive_t
+        drive_t, alive_t, *weights = now
+        g = scale * _matmul(h, (W if tied else weights[0]).T) + drive_t
         h = jnp.where(alive_t, activation(g), h)
         return h, h
 

@@ -146,7 +146,7 @@ def train(
     arrange = partial(read, network=net.network, width=net.width, directions=net.directions, dtype=dtype)
 
     def tangent_kernel(at: Parameters) -> Array:
-        return on_batches(net, at, batch, None, state_seed, memory, want_nngp=False).ntk.astype(np.float64)
+        return on_batches(net, at, batch, None, state_seed, memory).ntk.astype(np.float64)
 
     with precision(dtype):
         inputs = arrange(batch, state_seed=state_seed)
@@ -174,7 +174,7 @@ def train(
         zero = float(_loss(jnp.zeros_like(target), target))
         parameters, losses = descend(parameters, schedule, advance, look, record, zero, progress)
     return Training(
-        steps=np.array(schedule.marks),
+        steps=np.array(schedule.recorded),
         loss=losses,
         outputs=np.stack(outputs),
         test_outputs=np.stack(test_outputs) if test_outputs else None,
@@ -239,25 +239,25 @@ class Schedule(NamedTuple):
         The learning rate.
     steps : int
         How many.
-    marks : list of int
+    recorded : list of int
         Steps to record at, ascending.
     """
 
     rate: float
     steps: int
-    marks: list[int]
+    recorded: list[int]
 
     @classmethod
     def of(cls, learning_rate: Any, steps: Any, record_at: Iterable[int] | None) -> Schedule:
-        """Checked; unless given, marks are 0, `steps` and some twenty between them, closer at the start."""
+        """Checked; unless given, the recorded ones are 0, `steps` and some twenty between them, closer at the start."""
         rate, steps = check_positive("learning_rate", learning_rate), check_count("steps", steps, 0)
         if record_at is None:
             spread = np.geomspace(1, max(steps, 1), 20).round().astype(int)
-            return cls(rate, steps, sorted({0, steps, *(int(mark) for mark in spread if mark <= steps)}))
-        marks = sorted({int(mark) for mark in record_at})
-        if not marks or marks[0] < 0 or marks[-1] > steps:
-            raise ValueError(f"record_at must name steps between 0 and steps={steps}, not {marks}")
-        return cls(rate, steps, marks)
+            return cls(rate, steps, sorted({0, steps, *(int(step) for step in spread if step <= steps)}))
+        recorded = sorted({int(step) for step in record_at})
+        if not recorded or recorded[0] < 0 or recorded[-1] > steps:
+            raise ValueError(f"record_at must name steps between 0 and steps={steps}, not {recorded}")
+        return cls(rate, steps, recorded)
 
 
 def descend(
@@ -269,7 +269,7 @@ def descend(
     zero: float,
     progress: bool | None,
 ) -> tuple[State, Array]:
-    """Descend from mark to mark, and stop where the loss runs away.
+    """Descend from one recorded step to the next, and stop where the loss runs away.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def descend(
     look : callable
         A state to its loss and whatever `record` needs of it.
     record : callable
-        Called with state and view at every mark.
+        Called with state and view at every recorded step.
     zero : float
         Loss of predicting zero: a start that happens to be good is no reason to call a worse loss a divergence.
     progress : bool or None
@@ -294,12 +294,12 @@ def descend(
     state : Any
         After the last step.
     losses : ndarray of shape (R,)
-        At the marks.
+        At the recorded steps.
     """
     losses, done = [], 0
     limit = DIVERGED * max(look(state)[0], zero)
     with progress_bar("training", schedule.steps, progress) as shown:
-        for stop in sorted({*schedule.marks, schedule.steps}):
+        for stop in sorted({*schedule.recorded, schedule.steps}):
             before = done
             state, made = advance(state, stop - done, limit)
             done += made
@@ -312,7 +312,7 @@ def descend(
                     step=done,
                 )
             shown(stop - before)
-            if stop in schedule.marks:
+            if stop in schedule.recorded:
                 losses.append(loss)
                 record(state, view)
     return state, np.array(losses)

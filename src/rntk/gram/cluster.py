@@ -168,11 +168,11 @@ def connected(client: Any) -> Iterator[Any]:
         found = type(client).__name__
         raise TypeError(f"client must be a distributed.Client or the address of a scheduler, not {found}")
     try:
-        own = distributed.Client(client, set_as_default=False, timeout=10)
+        opened = distributed.Client(client, set_as_default=False, timeout=10)
     except (OSError, ValueError) as error:  # a timeout is an OSError
         raise ClusterError(f"there is no Dask scheduler at {client!r}: {error}") from error
-    with own:
-        yield own
+    with opened:
+        yield opened
 
 
 def tiles_to_share(client: Any) -> int:

@@ -29,7 +29,7 @@ def identify(
 
     Of a kernel that can't be described and has no `key` it is like no other, not even that of the same call again.
     """
-    known = describe(kernel, numbers_only=True, partly=key is not None) or {}
+    known = describe(kernel, partly=key is not None) or {}
     if key is not None:
         known["key"] = key
     return {

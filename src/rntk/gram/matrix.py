@@ -99,13 +99,13 @@ class GramMatrix:
         -------
         array
         """
-        own, other = _positions(rows, self.shape[0], "rows"), _positions(columns, self.shape[1], "columns")
-        values = np.empty((len(own), len(other)), self.dtype)
-        for i in np.unique(own // self.block):
-            here = np.flatnonzero(own // self.block == i)
-            for j in np.unique(other // self.block):
-                there = np.flatnonzero(other // self.block == j)
-                inside = np.ix_(own[here] - i * self.block, other[there] - j * self.block)
+        left, right = _positions(rows, self.shape[0], "rows"), _positions(columns, self.shape[1], "columns")
+        values = np.empty((len(left), len(right)), self.dtype)
+        for i in np.unique(left // self.block):
+            here = np.flatnonzero(left // self.block == i)
+            for j in np.unique(right // self.block):
+                there = np.flatnonzero(right // self.block == j)
+                inside = np.ix_(left[here] - i * self.block, right[there] - j * self.block)
                 values[np.ix_(here, there)] = self.tile(int(i), int(j))[inside]
         return values
 

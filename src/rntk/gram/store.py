@@ -36,7 +36,7 @@ FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class MemoryStore:
-    """Tiles in memory, as NumPy arrays. Those that aren't there are computed when they are read, if it is said how.
+    """Tiles in memory, as NumPy arrays. Those that aren't there are computed when they are read, if `compute` says how.
 
     Parameters
     ----------
@@ -118,9 +118,9 @@ class ZarrStore:
         self.place = f"in {path}"
         self._document = _read_document(path)
         try:
-            said = self._array.attrs["rntk"]
-            self.identity: dict[str, Any] = said["identity"]
-            self.layout = Layout(tuple(said["layout"].pop("shape")), **said["layout"])
+            stored = self._array.attrs["rntk"]
+            self.identity: dict[str, Any] = stored["identity"]
+            self.layout = Layout(tuple(stored["layout"].pop("shape")), **stored["layout"])
             if (self._array.shape, self._array.chunks) != (self.layout.shape, self.layout.tile_shape((0, 0))):
                 raise ValueError("shapes disagree")
         except Exception as error:  # zarr fails in many ways

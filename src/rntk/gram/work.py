@@ -230,9 +230,9 @@ class TileMaker:
     def _checked(self, found: Array) -> Array:
         """The values in the form in which tiles are kept, or what is wrong with them."""
         # A function may return the same memory again and again.
-        own = isinstance(self.work.kernel, Kernel)
+        is_object = isinstance(self.work.kernel, Kernel)
         with np.errstate(over="ignore"):  # reported just below
-            kept: Array = (np.ascontiguousarray if own else np.array)(found, dtype=self.work.dtype)
+            kept: Array = (np.ascontiguousarray if is_object else np.array)(found, dtype=self.work.dtype)
         # NaN and infinities show in the extremes, which take no memory to find.
         if not np.isfinite([kept.min(), kept.max()]).all():
             raise ValueError(f"the kernel has values up to {np.abs(found).max():.4g}, beyond {self.work.dtype}")

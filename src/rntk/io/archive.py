@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import stat
 import zipfile
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -36,16 +35,16 @@ SEAL_SIZE = len(SEAL) + 64
 def write_archive(path: Path, text: str, members: Mapping[bytes, str]) -> None:
     """Write a document and the ``.npy`` contents, each with its name."""
     contents = {DOCUMENT: text.encode()} | {f"{name}.npy": content for content, name in members.items()}
-    with replacing(path, "w+b") as stream:
-        with zipfile.ZipFile(stream, "w") as archive:
-            archive.comment = bytes(SEAL_SIZE)
-            for name, content in contents.items():
-                entry = zipfile.ZipInfo(name)  # stored as it is, dated 1980 unless told otherwise
-                entry.create_system = 3  # Unix, whatever system writes
-                archive.writestr(entry, content)
-        start = stream.seek(-SEAL_SIZE, os.SEEK_END)
-        seal = _seal(stream, start)
-        stream.write(seal)
+    stream = BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.comment = bytes(SEAL_SIZE)
+        for name, content in contents.items():
+            entry = zipfile.ZipInfo(name)  # stored as it is, dated 1980 unless told otherwise
+            entry.create_system = 3  # Unix, whatever system writes
+            archive.writestr(entry, content)
+    body = stream.getvalue()[:-SEAL_SIZE]
+    with replacing(path, "wb") as file:
+        file.write(body + seal_of(body))
 
 
 def read_archive(path: Path) -> tuple[Any, dict[str, Array]]:
@@ -56,42 +55,33 @@ def read_archive(path: Path) -> tuple[Any, dict[str, Array]]:
         raise ValueError("there is no such file") from None
     if not stat.S_ISREG(mode):
         raise ValueError("it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
-    with path.open("rb") as stream:
-        size = _check_seal(stream)
-        with zipfile.ZipFile(stream) as archive:
-            entries = archive.infolist()
-            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-                raise ValueError("its members are compressed, which those of a model are not")
-            if sum(entry.file_size for entry in entries) > size:
-                raise ValueError(f"its members announce more bytes than the {size} of the file")
-            model = _model_in(json.loads(archive.read(DOCUMENT)))
-            names = [entry.filename.removesuffix(".npy") for entry in entries if entry.filename.endswith(".npy")]
-            return model, {name: from_bytes(archive.read(f"{name}.npy"), f"{name}.npy") for name in names}
+    content = path.read_bytes()
+    _check_seal(content)
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        entries = archive.infolist()
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+            raise ValueError("its members are compressed, which those of a model are not")
+        if sum(entry.file_size for entry in entries) > len(content):
+            raise ValueError(f"its members announce more bytes than the {len(content)} of the file")
+        model = _model_in(json.loads(archive.read(DOCUMENT)))
+        names = [entry.filename.removesuffix(".npy") for entry in entries if entry.filename.endswith(".npy")]
+        return model, {name: from_bytes(archive.read(f"{name}.npy"), f"{name}.npy") for name in names}
 
 
-def _seal(stream: IO[bytes], size: int) -> bytes:
-    """What stands after the first `size` bytes; the stream is left there."""
-    digest = hashlib.sha256()
-    stream.seek(0)
-    while size > 0 and (chunk := stream.read(min(1 << 20, size))):
-        digest.update(chunk)
-        size -= len(chunk)
-    return SEAL + digest.hexdigest().encode()
+def seal_of(body: bytes) -> bytes:
+    """What stands at the end of a file, as the comment of the archive."""
+    return SEAL + hashlib.sha256(body).hexdigest().encode()
 
 
-def _check_seal(stream: IO[bytes]) -> int:
-    """The size of the file, once its seal is found to be right."""
-    start = stream.read(30 + len(DOCUMENT))
-    if not start.startswith(b"PK\x03\x04"):
-        what = "it is not a model file of rntk" if start else "it is empty"
+def _check_seal(content: bytes) -> None:
+    """Refuse what is no model file, or not as it was written."""
+    if not content.startswith(b"PK\x03\x04"):
+        what = "it is not a model file of rntk" if content else "it is empty"
         raise ValueError(f"{what}; model files come from rntk.save or `rntk fit`")
-    if not DOCUMENT.encode().startswith(start[30:]):
+    if not DOCUMENT.encode().startswith(content[30 : 30 + len(DOCUMENT)]):
         raise ValueError(f"it is a zip archive, but not a model file of rntk: {DOCUMENT} does not come first")
-    size = stream.seek(0, os.SEEK_END)
-    seal = _seal(stream, size - SEAL_SIZE)
-    if stream.read() != seal:
+    if content[-SEAL_SIZE:] != seal_of(content[:-SEAL_SIZE]):
         raise ValueError("it was cut short or changed after it was saved (its SHA-256 differs); copy or save it again")
-    return size
 
 
 def _model_in(document: Any) -> Any:
@@ -118,13 +108,12 @@ def to_bytes(array: Array) -> bytes:
 
 
 def from_bytes(content: bytes, name: str) -> Array:
-    """The array in a ``.npy``, in native byte order; nothing is allocated but what is there."""
+    """The array in a ``.npy``, in native byte order."""
     stream = BytesIO(content)
     try:
-        npy.read_magic(stream)  # type: ignore[no-untyped-call]
-        shape, by_columns, dtype = npy.read_array_header_1_0(stream)  # type: ignore[no-untyped-call]
-        flat = np.frombuffer(content, dtype, offset=stream.tell())  # refuses objects
-        array = flat.reshape(shape, order="F" if by_columns else "C")
+        array = np.asarray(npy.read_array(stream, allow_pickle=False))  # type: ignore[no-untyped-call]
+        if stream.read(1):
+            raise ValueError("more bytes than its header announces")
     except Exception as error:  # a header made by hand takes its parser to many kinds of exceptions
         raise ValueError(f"{name} is not an array in the .npy format: {quote(str(error))}") from error
-    return array.astype(dtype.newbyteorder("="), order="K")
+    return array.astype(array.dtype.newbyteorder("="), order="K", copy=False)

@@ -15,7 +15,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .text import LABEL_NAMES, DataFile, Expected, clip, numbered_lines, plural, tagged_lines
+from ..sequences.frames import LABEL_NAMES
+from .text import DataFile, Expected, clip, numbered_lines, plural, tagged_lines
 
 _NUMERIC = frozenset({"numeric", "real", "integer"})
 _FIX_TAG = "declare '@attribute NAME numeric' for every step, and '@attribute NAME {a,b,c}' for the class"

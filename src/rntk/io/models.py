@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from .. import __version__
-from ..errors import ModelFileError
+from ..errors import ModelFileError, check_path
 from ..kernels.description import PlainForm, quote
 from ..sequences import SequenceBatch
 from .archive import FORMAT, FORMAT_VERSION, Array, read_archive, to_bytes, write_archive
@@ -123,7 +123,7 @@ class ModelForm(PlainForm):
     Attributes
     ----------
     members : dict
-        Name of each array by its bytes, so that equal ones are kept once: members of a search share their sequences.
+        Name of each array by its bytes, so that equal ones are kept once: members of an ensemble share their sequences.
     """
 
     def __init__(self, arrays: dict[str, Array]) -> None:
@@ -200,9 +200,8 @@ class ModelForm(PlainForm):
         return value
 
 
-def _as_path(path: object, purpose: str) -> Path:
-    if isinstance(path, str | os.PathLike):
-        name = os.fsdecode(path)
-        if name and "\0" not in name:
-            return Path(name)
-    raise ModelFileError(f"{path!r} cannot be {purpose}: it is not the path of a file")
+def _as_path(path: Any, purpose: str) -> Path:
+    try:
+        return check_path("path", path)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} cannot be {purpose}: {error}") from None

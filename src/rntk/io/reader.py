@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from ..sequences import SequenceBatch, as_batch
+from ..sequences.gaps import MISSING, Missing
 from .arff import parse_arff
 from .table import parse_table
-from .text import DataFile, Missing, find_file, read_text, refusal
+from .text import DataFile, find_file, read_text, refusal
 from .ts import parse_ts
 from .ucr import parse_ucr
 
@@ -73,6 +74,7 @@ def read(
     label: str = "auto",
     missing: Missing = "error",
     header: bool | None = None,
+    decimal: str | None = None,
 ) -> LabelledSequences:
     """Return the labelled sequences in a file.
 
@@ -95,6 +97,9 @@ def read(
         them linearly between their neighbours, and with the nearest value at the ends.
     header : bool or None
         Whether the first row of a ``.csv`` holds names. None looks at it.
+    decimal : ".", "," or None
+        How numbers are written in ``.csv`` and ``.tsv``. With decimal commas the fields of a ``.csv`` are separated by
+        semicolons, or quoted. None is points, and refuses a ``.csv`` in which either may be meant, such as ``1;2,5``.
 
     Returns
     -------
@@ -134,8 +139,8 @@ def read(
     where = _as_path(path)
     find_file(where, [suffix for each in FORMATS.values() for suffix in each.suffixes])
     chosen = _choose_format(where, format)
-    _check_arguments(where, chosen, label, missing, header)
-    file = DataFile(where, label, missing, header)
+    _check_arguments(where, chosen, label, missing, header, decimal)
+    file = DataFile(where, label, missing, header, decimal)
     FORMATS[chosen].parse(file, read_text(where, FORMATS[chosen].comments))
     y = file.parsed_labels()
     file.stop_if_wrong()
@@ -175,12 +180,16 @@ def _either(words: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}"
 
 
-def _check_arguments(path: Path, format: str, label: object, missing: object, header: object) -> None:
+def _check_arguments(path: Path, format: str, label: object, missing: object, header: object, decimal: object) -> None:
     if not isinstance(label, str) or not label:
         raise refusal(path, f"label={label!r} is not a name", "pass 'auto', 'first', 'last', 'none' or a column's name")
-    if not isinstance(missing, str) or missing not in ("error", "interpolate"):
+    if not isinstance(missing, str) or missing not in MISSING:
         raise refusal(path, f"missing={missing!r} is not known", "pass missing='error' or 'interpolate'")
     if header is not None and not isinstance(header, bool):
         raise refusal(path, f"header={header!r} is not known", "pass header=True, header=False or None")
     if header is not None and format != "csv":
         raise refusal(path, f"header={header} is for .csv files, and this is read as .{format}", "leave header out")
+    if decimal not in (None, ".", ","):
+        raise refusal(path, f"decimal={decimal!r} is not known", "pass decimal='.' or ',', or leave it out")
+    if decimal is not None and format not in ("csv", "tsv"):
+        raise refusal(path, f"decimal={decimal!r} is not for .{format} files, which have points", "leave decimal out")

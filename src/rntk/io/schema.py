@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer
 
@@ -31,11 +32,23 @@ from ..learners import (
     RNTKRegressor,
     RNTKRidge,
     RNTKRidgeClassifier,
+    StepFeatures,
 )
-from ..learners.search.ensemble import Member
-from ..learners.search.views import View
+from ..learners.ensemble.learners import Member
+from ..learners.ensemble.views import View
+from ..learners.landmarks import LandmarkFeatures
+from ..learners.steps import check_readout
 from ..linear import ConvRegressor, LinearRNNRegressor, ScaledConv1D
-from ..preprocessing import ChannelScaler, Clock, CumulativeSum, Differences, Downsample, UnitNorm, ZNormalize
+from ..preprocessing import (
+    ChannelScaler,
+    Clock,
+    CumulativeSum,
+    Differences,
+    Downsample,
+    Interpolate,
+    UnitNorm,
+    ZNormalize,
+)
 from ..sequences import SequenceBatch
 
 Array = np.ndarray
@@ -137,7 +150,8 @@ def _fits(value: Any, entry: Any, sizes: Sizes) -> bool:
     if not isinstance(value, kind):
         return False
     if (row := row_of(value)) is not None:
-        row.check(value, row.cls.__name__, sizes)
+        # A learner within another has sizes of its own: it sees other channels.
+        row.check(value, row.cls.__name__, {} if isinstance(value, BaseEstimator) else sizes)
     if isinstance(value, Array) and value.dtype.kind == "f" and not np.isfinite(value).all():
         return False
     if not names:
@@ -180,6 +194,22 @@ def _check_targets(process: Any) -> None:
             raise ValueError(f"{name} must be finite numbers, one per target")
 
 
+def _check_pieces(features: Any) -> None:
+    """Whether features of steps are of a kernel that has such."""
+    check_readout(features.kernel_)
+
+
+def _check_members(model: Any) -> None:
+    """Whether the coefficients of every member are as many as what they are multiplied by, and of as many outputs."""
+    outputs = len(model.classes_) if hasattr(model, "classes_") else model.y_mean_.size
+    for k, member in enumerate(model.members_):
+        wanted = (len(model.sequences_) if member.landmarks is None else member.landmarks.rank_, outputs)
+        if member.coefficients.shape != wanted:
+            raise ValueError(f"members_.{k}.coefficients is of sizes {member.coefficients.shape}, expected {wanted}")
+    if getattr(model, "y_scale_", np.empty(0)).shape != getattr(model, "y_mean_", np.empty(0)).shape:
+        raise ValueError("y_mean_ and y_scale_ must have as many targets")
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 _CHANNELS = {"n_channels_in_": (int, "channels"), "n_features_in_?": int}
@@ -187,9 +217,10 @@ _KERNEL = _CHANNELS | {"kernel_": Kernel}
 _SEQUENCES = _KERNEL | {"sequences_": (SequenceBatch, "n", "channels")}
 _RIDGE = _SEQUENCES | {"dual_coef_": (Array, "n", ...), "n_iter_": int, "residual_?": float}
 _BEST = {"cv_results_": dict, "best_index_": int, "best_params_": dict, "best_score_": float, "loo_score_": float}
-_SEARCH = _CHANNELS | _BEST | {"sequences_": (SequenceBatch, "n", "channels"), "members_": [Member], "notes_?": [str]}
+_ENSEMBLE = _CHANNELS | _BEST | {"sequences_": (SequenceBatch, "n", "channels"), "members_": [Member], "notes_?": [str]}
 _FILTERS = _CHANNELS | {"convolution_": ScaledConv1D, "n_outputs_": (int, "outputs"), "flat_targets_": bool}
-_WEIGHTS = {"coef_": Array, "intercept_": object, "n_features_in_": int, "n_iter_": type(None), "solver_": str}
+_LINEAR = {"coef_": Array, "intercept_": object, "n_features_in_": int}
+_WEIGHTS = _LINEAR | {"n_iter_": type(None), "solver_": str}
 
 register(RNTKRidge, _RIDGE)
 register(RNTKRidgeClassifier, {"classes_": (Array, "classes")} | _RIDGE | {"dual_coef_": (Array, "n", "columns")})
@@ -208,28 +239,38 @@ register(
     | {"dual_coef_": (Array, "others", "n"), "intercept_": (Array, "pairs"), "n_iter_": (Array, "pairs")},
     _check_support,
 )
-register(RNTKClassifier, {"classes_": (Array, "outputs")} | _SEARCH)
-register(RNTKRegressor, {"y_mean_": (Array, ...), "y_scale_": (Array, ...)} | _SEARCH)
-register(Member, {"view": View, "kernel": Kernel, "ridge": float, "dual": (Array, "n", "outputs")})
-register(View, {"block": int, "clock": float, "mean": [float], "deviation": [float]})
+register(RNTKClassifier, {"classes_": (Array, "classes"), "sharpness_": float} | _ENSEMBLE, _check_members)
+register(RNTKRegressor, {"y_mean_": Array, "y_scale_": Array} | _ENSEMBLE, _check_members)
+register(
+    Member,
+    {"view": View, "kernel": Kernel, "landmarks": LandmarkFeatures | None, "ridge": float, "weight": float}
+    | {"coefficients": Array},
+)
+register(View, {"block": int, "clock": float, "span": int, "floor": float, "mean": [float], "deviation": [float]})
 register(LinearRNNRegressor, _FILTERS)
 register(ConvRegressor, _FILTERS)
 register(ScaledConv1D, {"rho": (Array, "lags"), "theta": (Array, "lags", "outputs", "channels")})
 
-for _cls in (UnitNorm, ZNormalize, Differences, CumulativeSum, Downsample, Clock):
+for _cls in (UnitNorm, ZNormalize, Differences, CumulativeSum, Downsample, Clock, Interpolate):
     register(_cls, {"n_channels_in_?": int})
 register(
     ChannelScaler, {"n_channels_in_": (int, "channels"), "mean_": (Array, "channels"), "scale_": (Array, "channels")}
 )
-register(
-    NystromFeatures,
-    _KERNEL
-    | {"sequences_": (SequenceBatch, "landmarks", "channels"), "landmark_indices_": (Array, "landmarks")}
-    | {"components_": (Array, "rank", "landmarks"), "eigenvalues_": (Array, "rank"), "rank_": (int, "rank")}
-    | {"rank_tolerance_": float},
-)
+_LANDMARKS = _KERNEL | {
+    "sequences_": (SequenceBatch, "landmarks", "channels"),
+    "landmark_indices_": (Array, "landmarks"),
+    "components_": (Array, "rank", "landmarks"),
+    "eigenvalues_": (Array, "rank"),
+    "rank_": (int, "rank"),
+    "rank_tolerance_": float,
+}
+register(NystromFeatures, _LANDMARKS)
+register(StepFeatures, _LANDMARKS | {"landmark_steps_": (Array, "landmarks")}, _check_pieces)
 # Pipelines, and the linear models that go behind features.
 register(Pipeline, {"steps": [tuple]}, local=("memory",))
 register(Ridge, _WEIGHTS)
 register(RidgeClassifier, _WEIGHTS | {"classes_?": Array, "_label_binarizer": LabelBinarizer})
+_CHOSEN = {"alpha_": object, "best_score_": object}
+register(RidgeCV, _LINEAR | _CHOSEN)
+register(RidgeClassifierCV, _LINEAR | _CHOSEN | {"classes_?": Array, "_label_binarizer": LabelBinarizer})
 register(LabelBinarizer, {"classes_": Array, "y_type_": str, "sparse_input_": bool})

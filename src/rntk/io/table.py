@@ -16,21 +16,18 @@ from itertools import chain
 
 import numpy as np
 
-from .text import LABEL_NAMES, DataFile, clip, parse_number
+from ..sequences.frames import LABEL_NAMES, ROW_NAMES, TIME_NAMES
+from .text import DataFile, clip, has_decimal_comma, parse_number
 
 Row = tuple[int, list[str]]  # the line where it begins, and its fields
 
 _CLASS_WORDS = frozenset({"target", "y"})  # label names that may as well be the name of a class
-_TIME_NAMES = frozenset(
-    {"time", "times", "timestamp", "timestamps", "date", "datetime", "ds", "t", "step", "timestep", "timepoint"}
-    | {"time_step", "time_index", "time_point", "reading_id"}
-)
-_ROW_NAMES = frozenset(
-    {"", "id", "index", "idx", "row", "case", "case_id", "series", "series_id", "sequence", "sequence_id", "sample"}
-    | {"sample_id", "instance", "instance_id", "unique_id", "unnamed: 0"}
-)
 _PLACES = ("auto", "first", "last", "none")  # the values of `label` that are not names
 _SAY_HEADER = "pass header=True if it is a header, header=False if it is a sequence"
+_SAY_LONG = (
+    "write one row per sequence and one column per step, or read it with pandas and pass the frame to "
+    "rntk.SequenceBatch.from_long"
+)
 _SAY_LABEL = "pass label='first', 'last', 'none' or the name of a column"
 
 
@@ -54,15 +51,22 @@ def parse_table(file: DataFile, text: str) -> None:
 def _split(file: DataFile, text: str) -> Iterator[Row]:
     """Yield the rows that are not blank, refusing what no row can be made of."""
     start = next(line for line in text.split("\n") if line.strip())
-    for separator, name, advice in (("\t", "tabs", "pass format='tsv'"), (";", "semicolons", "save it with commas")):
-        if start.count(separator) > start.count(","):
-            raise file.refusal(f"its first line is separated by {name}, expected commas", advice)
-    reader = csv.reader(text.split("\n"), skipinitialspace=True, strict=True)
+    semicolons, commas = start.count(";"), start.count(",")
+    if start.count("\t") > commas:
+        raise file.refusal("its first line is separated by tabs, expected commas", "pass format='tsv'")
+    if file.decimal is None and semicolons and (semicolons > commas or any(map(has_decimal_comma, start.split(";")))):
+        problem = "its first line is separated by semicolons, expected commas"
+        if semicolons <= commas:
+            problem = f"its first line, {clip(start)}, may be separated by semicolons, or by commas"
+        advice = "pass decimal=',' if semicolons separate numbers with decimal commas"
+        raise file.refusal(problem, f"{advice}, decimal='.' if commas separate; otherwise save it with commas")
+    separator = ";" if file.decimal == "," and semicolons else ","
+    reader = csv.reader(text.split("\n"), delimiter=separator, skipinitialspace=True, strict=True)
     number = 1
     try:
         for fields in reader:
             if len(fields) > 1 or (fields and fields[0].strip()):
-                yield number, fields
+                yield number, file.with_points(number, fields)
             number = reader.line_num + 1
     except csv.Error as error:
         raise file.refusal(f"line {number}: {error}", "check the quotes, and that commas separate") from error
@@ -114,6 +118,9 @@ def _is_header(file: DataFile, first: Row, second: Sequence[str] | None) -> bool
             return True  # what pandas writes unless told index=False
         if len(fields) >= 4 and fields[0].strip() == "0" and _counts_up(fields):
             raise file.refusal(f"line {line} may be a header or a sequence, its fields count up", _SAY_HEADER)
+        if second is not None and _has_grid(fields) and not _has_grid(second):
+            problem = f"line {line} may be a header or a sequence, its fields increase evenly, as times do"
+            raise file.refusal(problem, _SAY_HEADER)
         return False
     if not numbers:
         return True
@@ -139,6 +146,12 @@ def _counts_up(fields: Sequence[str]) -> bool:
     """Whether the fields are 0, 1, 2, ... or 1, 2, 3, ..., as columns without names are numbered."""
     words = [field.strip() for field in fields]
     return any(words == [str(k) for k in range(start, start + len(words))] for start in (0, 1))
+
+
+def _has_grid(fields: Sequence[str]) -> bool:
+    """Whether the fields, apart from one for the label, are a grid of four numbers or more."""
+    parts = [part for part in (fields, fields[1:], fields[:-1]) if len(part) >= 4 and all(map(_is_number, part))]
+    return any(map(_is_grid, parts))
 
 
 def _is_grid(numbers: Sequence[str]) -> bool:
@@ -234,10 +247,10 @@ def _refuse_other_columns(file: DataFile, line: int, names: list[str], folded: l
     """Raise if the header names a column that is no step: a clock, or a row number."""
     steps = [k for k in range(len(names)) if k not in skipped]
     shown = ", ".join(map(clip, names[:4])) + (", …" if len(names) > 4 else "")
-    if any(folded[k] in _TIME_NAMES for k in steps):
+    if any(folded[k] in TIME_NAMES for k in steps):
         problem = f"line {line} names the columns {shown}: a long table, with one row per step, is not read"
-        raise file.refusal(problem, "write one row per sequence and one column per step (pandas: pivot)")
+        raise file.refusal(problem, _SAY_LONG)
     for k in steps:
-        if folded[k] in _ROW_NAMES:
+        if folded[k] in ROW_NAMES:
             problem = f"line {line}, field {k + 1}: the column {clip(names[k])} looks like a row number, not a step"
             raise file.refusal(problem, "remove it from the file (pandas: to_csv(..., index=False)), or rename it")

@@ -12,20 +12,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataFileError, ProblemReport
+from ..sequences.gaps import Missing, interpolate
 
 Values = NDArray[np.float64]
-Missing = Literal["error", "interpolate"]
 #: Where step t of channel c stands in its line, in words.
 Locate = Callable[[int, int], str]
 
-#: Names by which columns and attributes are recognised as labels, in lower case.
-LABEL_NAMES = frozenset({"label", "class", "target", "y"})
 #: How missing values are written, in lower case. An empty field is what spreadsheets and pandas leave.
 _GAPS = frozenset({"", "nan", "na", "?", "null"})
 _LABEL_GAPS = frozenset({"", "?", "nan", "-nan", "+nan"})  # no "na", which may well be a class
@@ -76,6 +74,8 @@ class DataFile:
         What to do about missing values.
     header : bool or None
         Whether the first row of a table holds names.
+    decimal : "." or "," or None
+        How numbers are written, as in `rntk.read`.
 
     Attributes
     ----------
@@ -87,8 +87,10 @@ class DataFile:
         What the format knows of its labels.
     """
 
-    def __init__(self, path: Path, label: str, missing: Missing, header: bool | None = None) -> None:
-        self.path, self.label, self.missing, self.header = path, label, missing, header
+    def __init__(
+        self, path: Path, label: str, missing: Missing, header: bool | None = None, decimal: str | None = None
+    ) -> None:
+        self.path, self.label, self.missing, self.header, self.decimal = path, label, missing, header, decimal
         self.report = ProblemReport(str(path))
         self.series: list[Values] = []
         self.labels: list[str] | None = None
@@ -107,6 +109,16 @@ class DataFile:
         """Raise what was filed, if anything was."""
         if self.report:
             raise self.report.error(DataFileError)
+
+    def with_points(self, line: int, fields: list[str]) -> list[str]:
+        """Fields as they would be with decimal points, if the caller says that the file has decimal commas."""
+        if self.decimal != ",":
+            return fields
+        for field in fields:
+            if "." in field and parse_number(field) is not None:
+                problem = f"line {line}: {clip(field)} has a decimal point, and with decimal=',' numbers have commas"
+                raise self.refusal(problem, "leave out thousands separators, or pass decimal='.'")
+        return [field.replace(",", ".") if has_decimal_comma(field) else field for field in fields]
 
     def begin_labels(self, wanted: bool, kind: str = "unknown") -> None:
         """Say whether lines have labels, and what the format knows of them."""
@@ -171,10 +183,7 @@ class DataFile:
             advice = "pass missing='interpolate' to fill gaps linearly, or fill them in the file"
             self.report.add("missing values", text, position=line, advice=advice)
             return None
-        filled = values.copy()
-        for channel in np.flatnonzero(gaps.any(axis=0)):
-            _interpolate(filled[:, channel], gaps[:, channel])
-        return filled
+        return interpolate(values, np.array([0, len(values)]))
 
     def parsed_labels(self) -> NDArray[Any] | None:
         """Return the labels (n,) as int64 if all are whole numbers, float64 for targets, str otherwise.
@@ -336,6 +345,8 @@ def parse_values(
             count = f", the first of {len(wrong)} such fields in this line" if len(wrong) > 1 else ""
             text = f"line {line}, {locate(wrong[0])}: {clip(fields[wrong[0]])} is not a number{count}"
             advice = "write numbers with a decimal point, and missing values as NaN, ? or an empty field"
+            if any(has_decimal_comma(fields[index]) for index in wrong):
+                advice = "pass decimal=',' if numbers have decimal commas"
             report.add("not numbers", text, position=line, advice=advice)
             return None
         values = np.array(numbers, dtype=np.float64)
@@ -355,6 +366,11 @@ def parse_number(field: str) -> float | None:
         return np.nan
     found = _as_numbers([field])
     return None if found is None else float(found[0])
+
+
+def has_decimal_comma(field: str) -> bool:
+    """Whether a field is a number written with a decimal comma: 2,5."""
+    return re.fullmatch(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", field) is not None
 
 
 def _as_numbers(fields: Sequence[str]) -> Values | None:
@@ -378,16 +394,3 @@ def _as_whole(labels: Sequence[str], numbers: Values) -> NDArray[np.int64] | Non
         return np.array(list(map(int, labels)), dtype=np.int64)
     except ValueError:
         return None
-
-
-def _interpolate(values: Values, gaps: NDArray[np.bool_]) -> None:
-    """Fill the gaps of one channel (T,) in place."""
-    known, steps = np.flatnonzero(~gaps), np.flatnonzero(gaps)
-    after = np.searchsorted(known, steps)
-    left = known[np.maximum(after - 1, 0)]
-    right = known[np.minimum(after, len(known) - 1)]
-    weight = (steps - left) / np.maximum(right - left, 1)
-    weight[left == right] = 0.0  # outside the known values, where both neighbours are the nearest one
-    # A convex combination and not np.interp, whose slope overflows between values of opposite sign near the
-    # largest double.
-    values[steps] = (1.0 - weight) * values[left] + weight * values[right]

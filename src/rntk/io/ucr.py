@@ -27,7 +27,7 @@ def parse_ucr(file: DataFile, text: str) -> None:
     file.begin_labels(file.label != "none")
     before = 1 if file.label in ("auto", "first") else 0  # fields before the values
     for number, line in numbered_lines(text):
-        fields = line.split(separator)
+        fields = file.with_points(number, line.split(separator))
         if file.labels is not None:
             file.add_label(number, fields.pop(-1 if file.label == "last" else 0))
             if not fields:

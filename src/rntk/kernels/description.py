@@ -71,18 +71,18 @@ for _kernel in (Sum, Product, Exponentiation):
     register(_kernel)
 
 
-def describe(kernel: Any, *, numbers_only: bool = False, partly: bool = False) -> dict[str, Any] | None:
-    """A kernel as plain values, by which it can be recognised and built again.
+def describe(kernel: Any, partly: bool = False) -> dict[str, Any] | None:
+    """What the numbers of a kernel depend on, as plain values by which it can be recognised.
+
+    Left out is what changes no number: `n_jobs`, `progress`, bounds of hyperparameters, and how a number, an activation
+    or a readout is written.
 
     Parameters
     ----------
     kernel : object
         A kernel of rntk or scikit-learn, or a function.
-    numbers_only : bool
-        Leave out what changes no number: `n_jobs`, `progress`, bounds of hyperparameters, and how a number, an
-        activation or a readout is written.
     partly : bool
-        With `numbers_only`: describe what can be, instead of nothing, where there is code in the kernel.
+        Describe what can be, instead of nothing, where there is code in the kernel.
 
     Returns
     -------
@@ -93,36 +93,17 @@ def describe(kernel: Any, *, numbers_only: bool = False, partly: bool = False) -
     Examples
     --------
     >>> from sklearn.gaussian_process.kernels import RBF
-    >>> describe(RBF(2.0), numbers_only=True)
+    >>> describe(RBF(2.0))
     {'kernel': ['RBF', {'length_scale': 2.0}]}
     >>> describe(lambda X, Y: X @ Y.T) is None
     True
     """
     try:
-        found = (NumbersForm(partly) if numbers_only else PlainForm()).encode(kernel, "kernel")
+        found = NumbersForm(partly).encode(kernel, "kernel")
     except (ValueError, RecursionError):
         return None
     known = isinstance(kernel, Kernel) and (partly or all(map(_is_known_code, leaves_of(kernel))))
     return dict(found) if known else None
-
-
-def build(description: Any) -> Any:
-    """The kernel that `describe` described, its parameters checked.
-
-    Parameters
-    ----------
-    description : dict
-        Any plain values; nothing in them is trusted.
-
-    Raises
-    ------
-    ValueError
-        It is no description of a kernel; the message says what is wrong.
-    """
-    kernel = PlainForm().decode(description, "kernel")
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"{quote(description)} describes no kernel")
-    return kernel
 
 
 class PlainForm:

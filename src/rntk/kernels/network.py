@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import sys
 from abc import abstractmethod
 from dataclasses import replace
+from html import escape
 from inspect import signature
 from typing import Any, NamedTuple, Self, cast
 
@@ -84,6 +86,8 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
             a value is too large for `dtype`; the message says what to do.
         """
         if _is_one_sequence(X) and _is_one_sequence(Y):
+            if _is_metric_of(sys._getframe(1).f_globals.get("__name__", "")):
+                return self.distance(X, Y)
             raise SequenceError(
                 "X and Y are one sequence each, and a kernel compares sets: kernel([x], [y])[0, 0] is their value. As "
                 "the metric of neighbours or clusters take kernel.distance, which is small where a kernel is large"
@@ -122,10 +126,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         ValueError
             The readout is no mean.
         """
-        plan = self.plan()
-        if not plan.network.readout.averages:
-            raise ValueError(f'only a mean over steps has another side to it; take readout="mean" in {self!r}')
-        final = replace(plan, network=replace(plan.network, readout=Final()))
+        plan, final = self.plans_against_last()
         engine, (left, right) = self.read(X, Z)
         side = engine.prepare(plan, left)
         return getattr(engine.pairs(side, engine.prepare(final, right, side.needs)), plan.network.kind)
@@ -140,8 +141,8 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         """Distances √(Θ(x, x) + Θ(y, y) - 2 Θ(x, y)) of sequences in the kernel's feature space, (n, n').
 
         Two arrays (T,) are one sequence each, and their distance is one number: so `metric=kernel.distance` works in
-        scikit-learn's neighbours and clusterings. They call it for every pair and take no unequal lengths; with
-        `metric="precomputed"` they take the distances of any sequences, computed at once.
+        scikit-learn's neighbours and clusterings, and `metric=kernel` means the same. They call it for every pair and
+        take no unequal lengths; with `metric="precomputed"` they take the distances of any sequences, computed at once.
 
         Examples
         --------
@@ -176,6 +177,13 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         network = self.network()
         run = Execution(self.n_jobs, self.progress)
         return Plan(network, check_dtype(self.dtype), kinds or (network.kind,), directions, run, type(self).__name__)
+
+    def plans_against_last(self) -> tuple[Plan, Plan]:
+        """What is to be computed of either side of `against_last`."""
+        plan = self.plan()
+        if not plan.network.readout.averages:
+            raise ValueError(f'only a mean over steps has another side to it; take readout="mean" in {self!r}')
+        return plan, replace(plan, network=replace(plan.network, readout=Final()))
 
     def plan_gradient(self) -> Plan:
         """The same with derivatives by the log of every free hyperparameter."""
@@ -219,21 +227,42 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         return hash(type(self))
 
     def __repr__(self) -> str:
+        shown = [f"{name}={text}" for name, text, differs in self._settings() if differs]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        """The parameters as a table in notebooks; those that aren't defaults stand out."""
+        rows = "".join(
+            f"<tr><td>{name}</td><td>{f'<b>{escape(text)}</b>' if differs else escape(text)}</td></tr>"
+            for name, text, differs in self._settings()
+        )
+        return f"<details><summary><code>{escape(repr(self))}</code></summary><table>{rows}</table></details>"
+
+    def _settings(self) -> list[tuple[str, str, bool]]:
+        """Name and value of each parameter, and whether it differs from the default."""
         defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
-        shown = []
+        found = []
         for name, value in self.get_params().items():
             if isinstance(value, (str, bool, int, type(None))) or callable(value):
                 text, differs = repr(value), value is not defaults[name] and value != defaults[name]
             else:
                 text = np.array2string(np.asarray(value), precision=4, separator=", ")
                 differs = not np.array_equal(np.asarray(value), np.asarray(defaults[name]))
-            if differs:
-                shown.append(f"{name}={text}")
-        return f"{type(self).__name__}({', '.join(shown)})"
+            found.append((name, text, bool(differs)))
+        return found
 
 
 def _is_one_sequence(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biuf"
+
+
+def _is_metric_of(module: str) -> bool:
+    """Whether a kernel that `module` calls with two sequences is its metric.
+
+    scikit-learn hands all sequences at once to what it takes for a kernel, and pairs of them to metrics alone. Sums and
+    products of kernels, which are its own, hand on whatever they get.
+    """
+    return module.startswith("sklearn.") and not module.startswith("sklearn.gaussian_process")
 
 
 def hyperparameter(name: str) -> property:

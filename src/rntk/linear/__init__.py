@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from .descent import ConvolutionDescent
 from .filters import ScaledConv1D
-from .kernel import block_toeplitz, kernel_product, limit_kernel, scale_factors, sequence_kernel
+from .kernel import limit_kernel, scale_factors
 from .memory import MemoryProfile, memory_profile
 from .regressors import ConvRegressor, LinearRNNRegressor
-from .rnn import LinearRNN, from_taps, to_taps
+from .rnn import LinearRNN, from_taps
 from .training import LinearModel, LinearTraining, train
 
 __all__ = [
@@ -28,13 +28,9 @@ __all__ = [
     "LinearTraining",
     "MemoryProfile",
     "ScaledConv1D",
-    "block_toeplitz",
     "from_taps",
-    "kernel_product",
     "limit_kernel",
     "memory_profile",
     "scale_factors",
-    "sequence_kernel",
-    "to_taps",
     "train",
 ]

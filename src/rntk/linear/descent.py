@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ..errors import check_positive
 from ..sequences.targets import read_values_by_step
+from ..theory.dynamics.clock import read_clock
 from .filters import ScaledConv1D, convolve, normal_equations, read_inputs
 
 Array = NDArray[np.float64]
@@ -101,12 +101,12 @@ class ConvolutionDescent:
 
     def loss(self, steps: Any, learning_rate: float) -> Array:
         """L = ½ Σ ‖y_t - f_t‖² after each number of steps, (R,)."""
-        left = self._left(steps, learning_rate)
         seen = self.eigenvalues > 0
+        left = read_clock(None, steps, learning_rate).decay(self.eigenvalues[seen])
         gain = np.square(self._slope[seen]).sum(axis=1) / self.eigenvalues[seen]
         # What descent can never reach, ‖b‖² - Σ gain, is zero or more up to rounding.
         floor = max(self.residual**2 - gain.sum(), 0.0)
-        return np.asarray((floor + np.square(left[:, seen]) @ gain) / 2)
+        return np.asarray((floor + np.square(left) @ gain) / 2)
 
     def bounds(self) -> tuple[float, float]:
         """B_1, B_2 of Theorem 4.1: for η < B_1, ‖L_j^s - L_j^0‖ ≤ B_2 ρ_j η s for every lag j and step s (25).
@@ -120,26 +120,12 @@ class ConvolutionDescent:
         largest = float(self.start.rho.max() * self.norm**2)
         return 1 / largest if largest > 0 else float("inf"), self.norm * self.residual
 
-    def _left(self, steps: Any, learning_rate: float) -> Array:
-        """(1 - ηλ)^s, (R, P)."""
-        steps = np.atleast_1d(np.asarray(steps))
-        if steps.dtype.kind not in "iu" or (steps < 0).any():
-            raise ValueError(f"steps must be integers of at least 0, not {steps}")
-        learning_rate = check_positive("learning_rate", learning_rate)
-        with np.errstate(over="ignore"):
-            return np.asarray((1 - learning_rate * self.eigenvalues) ** steps[:, None])
-
     def _moved(self, steps: Any, learning_rate: float) -> Array:
         """(1 - (1 - ηλ)^s)/λ, which is ηs at λ = 0, (R, P)."""
-        left = self._left(steps, learning_rate)
-        values = self.eigenvalues
-        count = np.atleast_1d(np.asarray(steps))[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shrinking = learning_rate * values < 1
-            # expm1 and log1p keep the digits of slow directions, of which there are many.
-            slow = -np.expm1(count * np.log1p(-np.where(shrinking, learning_rate * values, 0.0)))
-            filled = np.where(shrinking, slow, 1 - left) / values
-        return np.where(values > 0, filled, learning_rate * count)
+        clock, seen = read_clock(None, steps, learning_rate), self.eigenvalues > 0
+        moved = np.repeat(clock.elapsed[:, None], seen.size, axis=1)
+        moved[:, seen] = clock.gain(self.eigenvalues[seen])
+        return moved
 
     def __repr__(self) -> str:
         return (

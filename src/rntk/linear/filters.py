@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from ..errors import SequenceError
 from ..sequences import SequenceBatch, as_batch
@@ -20,7 +19,7 @@ from ..sequences.targets import read_values_by_step
 
 Array = NDArray[np.float64]
 
-#: Bytes that one block of padded spectra or of the design matrix may take.
+#: Bytes that one block of the design matrix may take.
 BLOCK_BYTES = 1 << 27
 
 
@@ -42,35 +41,17 @@ def laid_out(values: Array, batch: SequenceBatch, flat: bool = False) -> Any:
 
 def convolve(taps: Array, batch: SequenceBatch) -> Array:
     """A L: y_t = Σ_{j≤t} L_j x_{t-j}, one row per step of the batch, (S, n_y)."""
-    lags, n_y, n_x = taps.shape
-    out = np.zeros((len(batch.values), n_y))
-    if not fft_saves_work(batch, lags, n_y):
-        for lag, rows in _shifted(batch, lags):
-            out[rows] += batch.values[rows - lag] @ taps[lag].T
-        return out
-    taps = taps[: batch.max_length]  # later ones reach no step, and would wrap around
-    for part, rows, size in _blocks(batch, lags, n_x + n_y):
-        spectrum = np.einsum("fyx,nfx->nfy", fft.rfft(taps, size, axis=0), fft.rfft(part, size, axis=1), optimize=True)
-        found = fft.irfft(spectrum, size, axis=1)[:, : part.shape[1]]
-        out[rows[rows >= 0]] = found[rows >= 0]
+    out = np.zeros((len(batch.values), taps.shape[1]))
+    for lag, rows in _shifted(batch, len(taps)):
+        out[rows] += batch.values[rows - lag] @ taps[lag].T
     return out
 
 
 def correlate(residual: Array, batch: SequenceBatch, lags: int) -> Array:
     """Aᵀ r: G_j = Σ_t r_t x_{t-j}ᵀ summed over all sequences, (J, n_y, n_x)."""
-    n_y = residual.shape[1]
-    taps = np.zeros((lags, n_y, batch.n_channels))
-    if not fft_saves_work(batch, lags, n_y):
-        for lag, rows in _shifted(batch, lags):
-            taps[lag] = residual[rows].T @ batch.values[rows - lag]
-        return taps
-    spectrum: Any = 0.0
-    size = 0
-    for part, rows, size in _blocks(batch, lags, batch.n_channels + n_y):
-        pair = fft.rfft(padded(residual, rows), size, axis=1), fft.rfft(part, size, axis=1).conj()
-        spectrum = spectrum + np.einsum("nfy,nfx->fyx", *pair, optimize=True)
-    reached = min(lags, batch.max_length)
-    taps[:reached] = fft.irfft(spectrum, size, axis=0)[:reached]
+    taps = np.zeros((lags, residual.shape[1], batch.n_channels))
+    for lag, rows in _shifted(batch, lags):
+        taps[lag] = residual[rows].T @ batch.values[rows - lag]
     return taps
 
 
@@ -108,18 +89,6 @@ def ages(batch: SequenceBatch) -> NDArray[np.int64]:
     return np.arange(len(batch.values)) - np.repeat(batch.offsets[:-1], batch.lengths)
 
 
-def padded_rows(batch: SequenceBatch, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
-    """(n, T) where each step of the sequences start..stop-1 stands in the batch; -1 after the end of a sequence."""
-    length = batch.lengths[start:stop]
-    step = np.arange(batch.max_length)
-    return np.where(step < length[:, None], batch.offsets[start : start + len(length), None] + step, -1)
-
-
-def padded(values: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-    """Rows of a batch laid out by `padded_rows`, zeros in the padding, which a causal filter never sees."""
-    return np.where((rows >= 0)[..., None], values[rows], 0.0)
-
-
 def _shifted(batch: SequenceBatch, lags: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """For every lag the rows that have a step so far back in their own sequence."""
     rows, age = np.arange(len(batch.values)), ages(batch)
@@ -129,29 +98,6 @@ def _shifted(batch: SequenceBatch, lags: int) -> Iterator[tuple[int, NDArray[np.
         if rows.size == 0:
             return
         yield lag, rows
-
-
-def _blocks(batch: SequenceBatch, lags: int, channels: int) -> Iterator[tuple[Array, NDArray[np.int64], int]]:
-    """Sequences in blocks padded with zeros at their end: values (n, T, m), the row of each (-1: padding), FFT size.
-
-    All blocks have one size, so that spectra of taps can be shared and added. Zeros after the end of a sequence change
-    nothing before it.
-    """
-    longest = batch.max_length
-    size = fft.next_fast_len(longest + min(lags, longest) - 1, real=True)
-    count = max(1, BLOCK_BYTES // (16 * size * channels))
-    for start in range(0, len(batch), count):
-        rows = padded_rows(batch, start, start + count)
-        yield padded(batch.values, rows), rows, size
-
-
-def fft_saves_work(batch: SequenceBatch, lags: int, n_y: int) -> bool:
-    """Whether the FFT is cheaper: about 8 log₂ T operations per value against one multiplication per lag."""
-    longest, m = batch.max_length, batch.n_channels
-    direct = len(batch.values) * min(lags, longest) * m * n_y
-    size = 2 * longest
-    padded = len(batch) * size * (8 * np.log2(size) * (m + n_y) + 2 * m * n_y)
-    return bool(padded < direct)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,22 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import check_choice, check_count
+from ..errors import check_count
 from ..learners.ridge import check_ridge, solve_ridge
 from ..sequences import SequenceBatch, check_channels
 from ..sequences.targets import read_values_by_step
-from .filters import ScaledConv1D, convolve, correlate, laid_out, normal_equations, read_inputs
+from .filters import ScaledConv1D, convolve, laid_out, normal_equations, read_inputs
 from .kernel import scale_factors
 
 Array = NDArray[np.float64]
-
-#: Above this many parameters per output the normal equations aren't formed: conjugate gradients take their place.
-DIRECT_LIMIT = 6000
 
 
 class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -32,7 +28,6 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     alpha: Any
     lags: int | None
-    solver: str
 
     @abstractmethod
     def _scale_factors(self, lags: int) -> Array:
@@ -61,7 +56,7 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         rho = self._scale_factors(lags)
         reached = min(lags, batch.max_length)  # no step has seen later lags: their parameters stay zero
         theta = np.zeros((lags, targets.shape[1], batch.n_channels))
-        theta[:reached] = _ridge(batch, targets, rho[:reached], float(alpha[0]), self._solver(reached, batch))
+        theta[:reached] = _ridge(batch, targets, rho[:reached], float(alpha[0]))
         self.convolution_ = ScaledConv1D(rho, theta)
         self.n_channels_in_ = batch.n_channels
         self.n_outputs_ = targets.shape[1]
@@ -95,11 +90,6 @@ class FilterRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         return self.convolution_.rho
 
-    def _solver(self, lags: int, batch: SequenceBatch) -> str:
-        if check_choice("solver", self.solver, ("auto", "direct", "cg")) != "auto":
-            return self.solver
-        return "direct" if lags * batch.n_channels <= DIRECT_LIMIT else "cg"
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
@@ -125,9 +115,6 @@ class LinearRNNRegressor(FilterRegressor):
         Ridge.
     lags : int, optional
         How far back outputs may look; the longest sequence in `fit` unless given.
-    solver : "auto", "direct" or "cg"
-        "direct" solves the normal equations; "cg" never forms them (FFT); "auto" takes the first up to 6000 parameters
-        per output.
 
     Attributes
     ----------
@@ -160,14 +147,12 @@ class LinearRNNRegressor(FilterRegressor):
         nu_c: float = 1.0,
         alpha: float = 1.0,
         lags: int | None = None,
-        solver: str = "auto",
     ) -> None:
         self.nu_w = nu_w
         self.nu_f = nu_f
         self.nu_c = nu_c
         self.alpha = alpha
         self.lags = lags
-        self.solver = solver
 
     def _scale_factors(self, lags: int) -> Array:
         return scale_factors(lags, self.nu_w, self.nu_f, self.nu_c)
@@ -182,14 +167,11 @@ class ConvRegressor(FilterRegressor):
         As for `LinearRNNRegressor`.
     lags : int, optional
         As for `LinearRNNRegressor`.
-    solver : "auto", "direct" or "cg"
-        As for `LinearRNNRegressor`.
     """
 
-    def __init__(self, alpha: float = 1.0, lags: int | None = None, solver: str = "auto") -> None:
+    def __init__(self, alpha: float = 1.0, lags: int | None = None) -> None:
         self.alpha = alpha
         self.lags = lags
-        self.solver = solver
 
     def _scale_factors(self, lags: int) -> Array:
         return np.ones(lags)
@@ -203,35 +185,15 @@ def _is_flat(y: Any) -> bool:
         return False
 
 
-def _ridge(batch: SequenceBatch, targets: Array, rho: Array, alpha: float, solver: str) -> Array:
+def _ridge(batch: SequenceBatch, targets: Array, rho: Array, alpha: float) -> Array:
     """θ, (J, n_y, n_x): (D^½ AᵀA D^½ + alpha I) θ = D^½ Aᵀ y for each output."""
     lags, m, outputs = len(rho), batch.n_channels, targets.shape[1]
-    root = np.sqrt(rho)
-    if solver == "direct":
-        gram, moments = normal_equations(batch, targets, lags)
-        scale = np.repeat(root, m)
-        theta = _determined(gram, moments, scale) if alpha == 0 else None
-        if theta is None:
-            theta = solve_ridge(gram * np.outer(scale, scale), scale[:, None] * moments, alpha)
-        return np.asarray(theta.reshape(lags, m, outputs).transpose(0, 2, 1))
-
-    def normal(vector: Array) -> Array:
-        taps = root[:, None, None] * vector.reshape(lags, 1, m)
-        moved = root[:, None, None] * correlate(convolve(taps, batch), batch, lags)
-        return np.asarray(moved.ravel() + alpha * vector.ravel())
-
-    operator = LinearOperator((lags * m, lags * m), matvec=normal, dtype=np.float64)
-    moments = root[:, None, None] * correlate(targets, batch, lags)
-    theta = np.empty((lags, outputs, m))
-    for k in range(outputs):
-        found, state = cg(operator, moments[:, k].ravel(), rtol=1e-10, maxiter=20 * lags * m)
-        if state != 0:
-            raise ArithmeticError(
-                f"conjugate gradients did not converge in {state} steps; take a larger alpha than {alpha:g}, or fewer "
-                'lags and solver="direct"'
-            )
-        theta[:, k] = found.reshape(lags, m)
-    return theta
+    gram, moments = normal_equations(batch, targets, lags)
+    scale = np.repeat(np.sqrt(rho), m)
+    theta = _determined(gram, moments, scale) if alpha == 0 else None
+    if theta is None:
+        theta = solve_ridge(gram * np.outer(scale, scale), scale[:, None] * moments, alpha)
+    return np.asarray(theta.reshape(lags, m, outputs).transpose(0, 2, 1))
 
 
 def _determined(gram: Array, moments: Array, scale: Array) -> Array | None:

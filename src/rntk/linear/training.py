@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import check_choice, check_count
 from ..sequences import SequenceBatch
 from ..sequences.targets import read_values_by_step
-from .filters import ScaledConv1D, convolve, normal_equations, padded, padded_rows, read_inputs
+from .filters import ScaledConv1D, convolve, normal_equations, read_inputs
 from .rnn import LinearRNN
 
 Array = NDArray[np.float64]
@@ -137,8 +137,15 @@ def train(
     else:
         size = min(check_count("batch_size", batch_size), len(batch))
         batches = draw_batches(len(batch), size, np.random.default_rng(seed))
-        rows = padded_rows(batch)
-        data = padded(batch.values, rows), padded(target, rows), rows >= 0
+        exists = np.arange(batch.max_length) < batch.lengths[:, None]
+
+        def padded(values: NDArray[Any]) -> Array:
+            """With zeros after the end of each sequence, which a causal filter never sees."""
+            found = np.zeros((*exists.shape, values.shape[1]))
+            found[exists] = values
+            return found
+
+        data = padded(batch.values), padded(target), exists
         update = trainee.mini_batch(*data, schedule.rate, batches, mean)
     test_errors, taps_by_step = [], []
 
@@ -157,7 +164,7 @@ def train(
     zero = float(np.mean(np.square(target)))
     weights, errors = descend(trainee.start, schedule, advance, look, record, zero, progress)
     return LinearTraining(
-        steps=np.array(schedule.marks),
+        steps=np.array(schedule.recorded),
         error=errors,
         test_error=None if test is None else np.array(test_errors),
         taps=np.stack(taps_by_step),

@@ -28,9 +28,6 @@ Weights = tuple[jax.Array, ...]
 #: Weights so many updates later.
 Advance = Callable[[Weights, int], Weights]
 
-#: Updates on mini-batches that are handed over at a time.
-CHUNK = 256
-
 
 class Trainee:
     """A linear model as JAX sees it: weights, and the taps they make.
@@ -98,13 +95,8 @@ class Trainee:
 
         def advance(weights: Weights, updates: int) -> Weights:
             with precision(self.dtype):
-                for first in range(0, updates, CHUNK):
-                    order = np.array(list(islice(batches, min(CHUNK, updates - first))))
-                    # One shape for all chunks, which is compiled once; the rows beyond `len(order)` aren't visited.
-                    full = np.full((CHUNK, order.shape[1]), -1)
-                    full[: len(order)] = order
-                    schedule = jnp.asarray(full), len(order), self.dtype.type(rate)
-                    weights = _mini_batch(weights, self._root, *data, *schedule, self.lags, mean)
+                for members in islice(batches, updates):
+                    weights = _mini_batch(weights, self._root, *data, members, self.dtype.type(rate), self.lags, mean)
             return weights
 
         return advance
@@ -137,30 +129,25 @@ def _full_batch(parameters: Any, root: Any, gram: Any, moments: Any, rate: Any, 
     return lax.fori_loop(0, updates, update, parameters)
 
 
-@partial(jax.jit, static_argnums=(8, 9))
+@partial(jax.jit, static_argnums=(7, 8))
 def _mini_batch(
     parameters: Any,
     root: Any,
     values: Any,
     targets: Any,
     exists: Any,
-    order: Any,
-    updates: Any,
+    members: Any,
     rate: Any,
     lags: int,
     mean: bool,
 ) -> Any:
-    def loss(now: Any, members: Any) -> Any:
+    def loss(now: Any) -> Any:
         present = (members >= 0).astype(values.dtype)[:, None] * exists[members]
         residual = (_filtered(values[members], _taps(now, root, lags)) - targets[members]) * present[..., None]
         total = jnp.sum(residual**2)
         return total / jnp.maximum(present.sum() * targets.shape[2], 1) if mean else total / 2
 
-    def update(k: Any, now: Any) -> Any:
-        slope = jax.grad(loss)(now, order[k])
-        return jax.tree_util.tree_map(lambda p, g: p - rate * g, now, slope)
-
-    return lax.fori_loop(0, updates, update, parameters)
+    return jax.tree_util.tree_map(lambda p, g: p - rate * g, parameters, jax.grad(loss)(parameters))
 
 
 def _filtered(x: Any, taps: Any) -> Any:

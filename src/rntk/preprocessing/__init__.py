@@ -5,10 +5,12 @@ for an array, a list for a list, a `SequenceBatch` for a `SequenceBatch`; float3
 
 Every idea is a function `SequenceBatch -> SequenceBatch`, for code that holds a batch (a search over hyperparameters,
 say), and a transformer around it, for pipelines, which documents both. `ChannelScaler` is the only one that learns
-something from the training data, so it has no such function; the others may transform without having been fitted.
+something from the training data, so it has no such function; the others may transform without having been fitted. Nor
+has `Interpolate`: a batch has no gaps, and what has some is read by ``as_batch(X, missing="interpolate")``.
 
 | transformer | function | what |
 |---|---|---|
+| `Interpolate` |  | missing values filled in |
 | `UnitNorm` | `unit_norm` | each sequence divided by its Euclidean norm |
 | `ZNormalize` | `z_normalize` | each channel of each sequence to mean 0 and deviation 1 |
 | `ChannelScaler` |  | each channel to mean 0 and deviation 1 over the training data |
@@ -25,7 +27,17 @@ sequence. Imports run one way: ``base`` (the contract of the transformers, sums)
 from __future__ import annotations
 
 from .scale import ChannelScaler, UnitNorm, ZNormalize, unit_norm, z_normalize
-from .steps import Clock, CumulativeSum, Differences, Downsample, add_clock, cumulative_sum, differences, downsample
+from .steps import (
+    Clock,
+    CumulativeSum,
+    Differences,
+    Downsample,
+    Interpolate,
+    add_clock,
+    cumulative_sum,
+    differences,
+    downsample,
+)
 
 __all__ = [
     "ChannelScaler",
@@ -33,6 +45,7 @@ __all__ = [
     "CumulativeSum",
     "Differences",
     "Downsample",
+    "Interpolate",
     "UnitNorm",
     "ZNormalize",
     "add_clock",

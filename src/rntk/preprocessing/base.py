@@ -44,6 +44,8 @@ class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     #: What happens to a batch; it checks its parameters itself.
     function: ClassVar[Callable[..., SequenceBatch]]
+    #: What becomes of missing values, as in `as_batch`.
+    missing: ClassVar[str] = "error"
     n_channels_in_: int
 
     def _apply(self, batch: SequenceBatch) -> SequenceBatch:
@@ -69,7 +71,7 @@ class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         self
             Fitted.
         """
-        batch = as_batch(X)
+        batch = as_batch(X, missing=self.missing)
         self._learn(batch)
         self.n_channels_in_ = batch.n_channels
         return self
@@ -97,7 +99,7 @@ class SequenceTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         return give_back(X, self._apply(self._read(X)))
 
     def _read(self, X: Any) -> SequenceBatch:
-        batch = as_batch(X)
+        batch = as_batch(X, missing=self.missing)
         check_channels(batch, getattr(self, "n_channels_in_", batch.n_channels), self)
         return batch
 
@@ -159,7 +161,6 @@ def give_back(X: Any, batch: SequenceBatch) -> Any:
     has_channels = has_channels or _count_axes(X) == 3
     if batch.is_equal_length:
         return values.reshape(len(batch), -1, *values.shape[1:]) if has_channels else values.reshape(len(batch), -1)
-    assert getattr(X, "ndim", 1) == 1, "the sequences of one array have one length, and keep that in common"
     return _split(values if has_channels else values[:, 0], batch.offsets)
 
 

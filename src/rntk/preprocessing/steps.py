@@ -1,6 +1,8 @@
-"""Steps: their differences and running sums, fewer of them, and a channel that counts them."""
+"""Steps: missing ones filled in, their differences and running sums, fewer of them, and a channel that counts them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,31 @@ from ..errors import check_count, check_positive
 from ..sequences import SequenceBatch
 from ..sequences.batch import offsets_of
 from .base import SequenceTransformer, quietly, scale_runs, seal
+
+
+class Interpolate(SequenceTransformer):
+    """Fill missing values: linearly between two known ones of a channel, with the nearest at the ends.
+
+    The only transformer that takes NaN, None, pandas' NA and masked values: put it first. As a function it is
+    ``rntk.as_batch(X, missing="interpolate")``, and readers and commands have the same word for it. NaN that pad
+    sequences to one length are filled like any others: `rntk.SequenceBatch.from_padded` cuts those off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Interpolate().fit_transform([[1.0, np.nan, 3.0], [np.nan, 5.0]])
+    [array([1., 2., 3.]), array([5., 5.])]
+    """
+
+    missing = "interpolate"
+
+    def _apply(self, batch: SequenceBatch) -> SequenceBatch:
+        return batch  # it was filled when it was read
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 @quietly

@@ -96,7 +96,7 @@ class SequenceBatch:
         return SequenceBatch.from_checked, (self.values, self.offsets)
 
     @classmethod
-    def from_aeon(cls, X: Any, dtype: DTypeLike | None = None) -> SequenceBatch:
+    def from_aeon(cls, X: Any, dtype: DTypeLike | None = None, *, missing: str = "error") -> SequenceBatch:
         """Return the batch held in aeon's channel-major layout.
 
         Parameters
@@ -106,6 +106,8 @@ class SequenceBatch:
             Everything `as_batch` reads is read, with the last two axes of three-dimensional arrays, and the
             two axes of list elements, in the other order. A `SequenceBatch` passes through.
         dtype : "float32", "float64" or None
+            As for `as_batch`.
+        missing : "error" or "interpolate"
             As for `as_batch`.
 
         Returns
@@ -129,10 +131,12 @@ class SequenceBatch:
         # alternative constructors stay where a caller looks for them.
         from .gate import read_aeon
 
-        return read_aeon(X, dtype=dtype)
+        return read_aeon(X, dtype=dtype, missing=missing)
 
     @classmethod
-    def from_padded(cls, values: Any, lengths: ArrayLike, dtype: DTypeLike | None = None) -> SequenceBatch:
+    def from_padded(
+        cls, values: Any, lengths: ArrayLike, dtype: DTypeLike | None = None, *, missing: str = "error"
+    ) -> SequenceBatch:
         """Return the batch of the first ``lengths[i]`` steps of each row of a padded array.
 
         Parameters
@@ -143,6 +147,8 @@ class SequenceBatch:
             How many leading steps of each row are data.
         dtype : "float32", "float64" or None
             As for `as_batch`.
+        missing : "error" or "interpolate"
+            As for `as_batch`, before the lengths.
 
         Returns
         -------
@@ -163,7 +169,64 @@ class SequenceBatch:
         """
         from .gate import read_padded  # deferred for the reason given in `from_aeon`
 
-        return read_padded(values, lengths, dtype=dtype)
+        return read_padded(values, lengths, dtype=dtype, missing=missing)
+
+    @classmethod
+    def from_long(
+        cls,
+        df: Any,
+        *,
+        id: Any,
+        time: Any = None,
+        values: Any = None,
+        dtype: DTypeLike | None = None,
+        missing: str = "error",
+    ) -> SequenceBatch:
+        """Return the batch held in a long data frame, which has a row for each step.
+
+        Parameters
+        ----------
+        df : data frame
+            Of pandas, polars or Arrow. Of pandas, levels of the index count as columns.
+        id : name of a column
+            Which sequence a row belongs to.
+        time : name of a column or None
+            Numbers or dates that order the steps of a sequence, and do nothing else: distances between them don't
+            count. None keeps the order of the rows.
+        values : name, list of names or None
+            The columns that are channels; None takes all others.
+        dtype : "float32", "float64" or None
+            As for `as_batch`.
+        missing : "error" or "interpolate"
+            As for `as_batch`.
+
+        Returns
+        -------
+        SequenceBatch
+            In the order of sorted ids, as pandas' `groupby` and `pivot` have them. Labels in the same order:
+            ``y = df.groupby(id)["label"].first()``.
+
+        Raises
+        ------
+        SequenceError
+            If a column isn't there, an id or a time is missing, a time occurs twice in a sequence, or the values
+            break a rule of `as_batch`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> df = pd.DataFrame({"id": [7, 7, 3], "t": [1, 0, 0], "v": [20.0, 10.0, 5.0]})
+        >>> [x.ravel().tolist() for x in SequenceBatch.from_long(df, id="id", time="t", values="v")]
+        [[5.0], [10.0, 20.0]]
+        """
+        from .gate import read_long  # deferred for the reason given in `from_aeon`
+
+        return read_long(df, id, time, values, dtype=dtype, missing=missing)
+
+    @property
+    def shape(self) -> tuple[int, int | None, int]:
+        """(n, T, m): sequences, steps and channels; T is None where lengths differ."""
+        return len(self), self.max_length if self.is_equal_length else None, self.n_channels
 
     @property
     def n_channels(self) -> int:
@@ -197,11 +260,15 @@ class SequenceBatch:
     @overload
     def __getitem__(self, index: int | np.integer[Any]) -> FloatArray: ...
     @overload
-    def __getitem__(self, index: slice | list[Any] | NDArray[Any]) -> SequenceBatch: ...
+    def __getitem__(self, index: slice | list[Any] | NDArray[Any] | tuple[Any, ...]) -> SequenceBatch: ...
     def __getitem__(self, index: Any) -> FloatArray | SequenceBatch:
         """Return sequence `index` as a read-only view (T_i, m); for a slice, a mask or indices, the batch of those."""
+        if isinstance(index, tuple) and len(index) == 2 and index[1] is Ellipsis:
+            index = index[0]  # how scikit-learn picks rows of what has a shape
         if isinstance(index, slice):
             index = np.arange(len(self))[index]
+        if hasattr(index, "to_numpy"):  # a mask that is a column of a frame
+            index = index.to_numpy()
         if isinstance(index, (list, np.ndarray)) and np.ndim(index) == 1:
             chosen = np.asarray(index)
             if chosen.dtype.kind == "b":

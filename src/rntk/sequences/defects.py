@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import ProblemReport
 
 __all__ = [
+    "FILL",
     "NUMBERS_ONLY",
     "PLAIN_NUMBERS",
     "UNMASK",
@@ -25,6 +26,7 @@ __all__ = [
     "all_finite",
     "check_numbers",
     "describe",
+    "file_blank",
     "file_channels",
     "file_dtype",
     "file_single",
@@ -36,7 +38,12 @@ __all__ = [
 RawArray = NDArray[Any]  # any dtype; possibly masked
 
 NUMBERS_ONLY = "encode everything as real numbers first"
-UNMASK = "fill masked values with real ones, or drop those steps; a mask is never read as a length"
+#: The one thing that fills gaps, by all its names.
+FILL = (
+    "to fill gaps linearly, rntk.preprocessing.Interpolate().fit_transform(X); before a learner, "
+    "make_pipeline(Interpolate(), learner); rntk.as_batch, rntk.read and the command line call it missing='interpolate'"
+)
+UNMASK = "a mask is never read as a length: drop masked steps, or fill them"
 PLAIN_NUMBERS = frozenset({float, int, bool})
 
 
@@ -179,11 +186,13 @@ def check_numbers(
     offsets: NDArray[np.int64],
     sequences: NDArray[np.intp] | None,
     subject: str,
+    fills: bool,
 ) -> RawArray | None:
     """Return steps (S, m) of any dtype as real numbers, or None if their dtype is hopeless.
 
     Cells that are masked or no numbers are filed and replaced by 0, so that the search for problems goes on
-    in the others. `sequences` are the user's indices, 0, 1, ... if None; `subject` is the name of the whole.
+    in the others. `sequences` are the user's indices, 0, 1, ... if None; `subject` is the name of the whole. With
+    `fills`, what is masked or missing is NaN in the result.
     """
     if raw.dtype.kind != "O" and float_dtype(raw.dtype) is None:
         file_dtype(report, subject, raw.dtype, -1 if sequences is None else int(sequences[0]))
@@ -191,29 +200,39 @@ def check_numbers(
     if isinstance(raw, np.ma.MaskedArray):
         masked = np.broadcast_to(raw.mask, raw.shape)  # a lone False if nothing is masked
         raw = np.asarray(raw)
-        if masked.any():
+        if fills and masked.any():
+            kept = raw.astype(raw.dtype if raw.dtype.kind in "O" else float_dtype(raw.dtype))
+            raw = np.where(masked, np.array(np.nan, kept.dtype), kept)
+        elif masked.any():
             _file_cells(report, "masked", "masked value", masked, offsets, sequences)
             report.advise(UNMASK)
+            report.advise(FILL)
             raw = np.where(masked, np.zeros((), dtype=raw.dtype), raw)
     if raw.dtype.kind == "O":
-        return _numbers_from_objects(report, raw, offsets, sequences)
+        return _numbers_from_objects(report, raw, offsets, sequences, fills)
     if raw.dtype.isbuiltin == 2:  # bfloat16 and its kin, which mix with nothing
         return raw.astype(float_dtype(raw.dtype))
     return raw
 
 
 def _numbers_from_objects(
-    report: ProblemReport, cells: RawArray, offsets: NDArray[np.int64], sequences: NDArray[np.intp] | None
+    report: ProblemReport,
+    cells: RawArray,
+    offsets: NDArray[np.int64],
+    sequences: NDArray[np.intp] | None,
+    fills: bool,
 ) -> RawArray:
     """Return objects (S, m) as float64, filing those that are not real numbers or have no float64."""
     floats = np.zeros(cells.shape)
     wrong = np.zeros(cells.shape, dtype=bool)
+    absent = np.zeros(cells.shape, dtype=bool)
     too_large = np.zeros(cells.shape, dtype=bool)
     with np.errstate(all="ignore"):
         for position, cell in enumerate(cells.flat):
             where = divmod(position, cells.shape[1])
             if not _is_real(cell):
-                wrong[where] = True
+                absent[where] = is_gap = cell is None or cell is np.ma.masked or type(cell).__name__ == "NAType"
+                wrong[where] = not is_gap
                 continue
             try:
                 floats[where] = float(cell)
@@ -223,7 +242,12 @@ def _numbers_from_objects(
                 wrong[where] = True
     if wrong.any():
         _file_cells(report, "not numbers", "value that is no real number", wrong, offsets, sequences, cells)
-        report.advise(f"{NUMBERS_ONLY}; missing values are imputed or their steps dropped")
+        report.advise(NUMBERS_ONLY)
+    if fills:
+        floats[absent] = np.nan
+    elif absent.any():
+        _file_cells(report, "missing", "missing value", absent, offsets, sequences, cells)
+        report.advise(FILL)
     if too_large.any():
         _file_cells(report, "not finite", "value too large for float64", too_large, offsets, sequences)
         report.advise("rescale the values")
@@ -252,6 +276,25 @@ def _file_cells(
         tally = f"a {what}{cell} at" if counts[entry] == 1 else f"{counts[entry]} times a {what}, first{cell} at"
         report.add(kind, f"sequence {sequence} has {tally} {place}", position=sequence)
     report.count_further(kind, len(names) - report.LINE_LIMIT)
+
+
+def file_blank(
+    report: ProblemReport,
+    values: NDArray[Any],
+    offsets: NDArray[np.int64],
+    sequences: NDArray[np.intp] | None,
+) -> None:
+    """File channels of sequences in which nothing is known: NaN is left there after filling."""
+    gaps = np.isnan(values)
+    if not gaps.any():
+        return
+    found = locate(gaps, offsets)
+    names = found.sequences if sequences is None else sequences[found.sequences]
+    for entry, sequence in enumerate(names[: report.LINE_LIMIT].tolist()):
+        which = f", channel {found.channels[entry]}" if values.shape[1] > 1 else ""
+        report.add("no values", f"sequence {sequence}{which} holds no values", position=sequence)
+    report.count_further("no values", len(names) - report.LINE_LIMIT)
+    report.advise("drop sequences, or channels, that hold no values: there is nothing to fill them from")
 
 
 def all_finite(values: NDArray[Any]) -> bool:
@@ -319,9 +362,9 @@ def report_nonfinite(
     interior = has_nan & ~padded & ~blank
     if interior.any():
         report.advise(
-            f"NaN is never a length marker, nor filled in silently: impute the NaN of sequence "
-            f"{names[interior][0]} (interpolation, the channel mean) or drop those steps"
+            f"NaN is never a length marker, nor filled in silently: see those of sequence {names[interior][0]}"
         )
+        report.advise(FILL)
     if has_infinite.any():
         report.advise("clip, replace or drop infinite values")
     if has_large.any() and values.dtype == np.float32:

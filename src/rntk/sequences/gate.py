@@ -12,6 +12,7 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from .defects import (
     all_finite,
     check_numbers,
     describe,
+    file_blank,
     file_channels,
     file_dtype,
     file_single,
@@ -35,16 +37,20 @@ from .defects import (
     holds_masked,
     report_nonfinite,
 )
+from .frames import as_frame, file_doubtful_channels, file_doubts, nested_rows, open_long
+from .gaps import MISSING, interpolate
 
 __all__ = ["as_batch", "check_channels", "check_channels_agree"]
 
 _ACCEPTED = "pass an array of shape (n, T) or (n, T, m), or a list of arrays of shape (T_i,) or (T_i, m)"
-#: Channels from which a batch of single steps looks like series in another layout.
+#: Channels from which a batch that has fewer steps looks like series in another layout.
 _MANY = 8
 _COUNT_STEPS = "pass for each row of values the number of its leading steps that are data, as an integer"
 
 
-def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X", layout: str | None = None) -> SequenceBatch:
+def as_batch(
+    X: Any, *, dtype: DTypeLike | None = None, name: str = "X", layout: str | None = None, missing: str = "error"
+) -> SequenceBatch:
     """Return the sequences in `X` as one validated `SequenceBatch`.
 
     Parameters
@@ -53,7 +59,8 @@ def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X", layout:
         - array of shape (n, T): n univariate sequences; (n, T, m): n sequences with m channels;
         - list, tuple or one-dimensional object array (a pandas Series of arrays, say) of (T_i,) or (T_i, m)
           arrays, nested lists of numbers, Series or DataFrames; (T_i,) and (T_i, 1) may be mixed;
-        - pandas DataFrame: rows are sequences, columns are steps;
+        - data frame of pandas, polars or Arrow: rows are sequences, columns are steps; where cells hold sequences
+          (sktime's nested frames, list columns), columns are channels. Long frames go to `SequenceBatch.from_long`;
         - Arrow list, large list or fixed-size list array, chunked or not;
         - anything with ``__array__``, ``__dlpack__`` or a buffer, such as tensors in host memory;
         - a `SequenceBatch`, which passes through.
@@ -66,9 +73,12 @@ def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X", layout:
     name : str
         What error messages call the argument.
     layout : "time-first", "channels-first" or None
-        "channels-first" reads aeon's layout, as `SequenceBatch.from_aeon` does. "time-first" says that sequences of
-        one step with 8 channels or more are meant. They are refused otherwise: nearly always they are series in
-        aeon's layout, (n, 1, T).
+        "channels-first" reads aeon's layout, as `SequenceBatch.from_aeon` does. "time-first" says that time does come
+        first where that is doubtful, which is refused otherwise: with 8 channels or more and fewer steps (nearly
+        always series in aeon's layout), and in frames with columns that look like ids, times or labels.
+    missing : "error" or "interpolate"
+        What becomes of NaN, None, pandas' NA and masked values. "interpolate" fills them linearly, and at the ends
+        with the nearest value. Padding is filled like any other gap: where NaN are padding, `from_padded` cuts it off.
 
     Returns
     -------
@@ -89,51 +99,88 @@ def as_batch(X: Any, *, dtype: DTypeLike | None = None, name: str = "X", layout:
     SequenceBatch(2 sequences, lengths 1 to 3, 1 channel, float64)
     >>> as_batch(np.zeros((5, 7, 2), dtype="float32"))
     SequenceBatch(5 sequences, length 7, 2 channels, float32)
+    >>> as_batch([[1.0, np.nan, 3.0]], missing="interpolate").values.ravel()
+    array([1., 2., 3.])
     """
     if layout is not None:
         check_choice("layout", layout, ("time-first", "channels-first"))
-    batch = _read(X, dtype, name, channels_first=layout == "channels-first")
-    if layout is None and not isinstance(X, SequenceBatch) and batch.max_length == 1 and batch.n_channels >= _MANY:
-        report, m = ProblemReport(name), batch.n_channels
-        text = f"every sequence has length 1 and {m} channels; channels come last, as in (n, T, m) and (T_i, m)"
+    batch = _read(X, dtype, name, layout, missing)
+    n_channels, longest = batch.n_channels, batch.max_length
+    if layout is None and not isinstance(X, SequenceBatch) and n_channels >= _MANY and n_channels > longest:
+        report = ProblemReport(name)
+        steps = (
+            "1 step" if longest == 1 else f"{longest} steps" if batch.is_equal_length else f"at most {longest} steps"
+        )
+        text = f"every sequence has {steps} and {n_channels} channels; channels come last, as in (n, T, m) and (T_i, m)"
         report.add("layout", text)
-        report.advise(f"if they are series of {m} steps, as in aeon's (n, 1, T): rntk.SequenceBatch.from_aeon({name})")
-        report.advise(f'if they are single steps of {m} channels: rntk.as_batch({name}, layout="time-first")')
+        series = f"{n_channels} steps and {longest} channel{'s' if longest > 1 else ''}"
+        shape = f"(n, {longest}, {n_channels})"
+        report.advise(f"if they are series of {series}, as in aeon's {shape}: rntk.SequenceBatch.from_aeon({name})")
+        report.advise(f'if they are {steps} of {n_channels} channels: rntk.as_batch({name}, layout="time-first")')
         raise report.error()
     return batch
 
 
-def read_aeon(X: Any, *, dtype: DTypeLike | None) -> SequenceBatch:
+def read_aeon(X: Any, *, dtype: DTypeLike | None, missing: str) -> SequenceBatch:
     """Read data in aeon's layout; see `SequenceBatch.from_aeon`."""
-    return _read(X, dtype, "X", channels_first=True)
+    return _read(X, dtype, "X", "channels-first", missing)
 
 
-def _read(X: Any, dtype: DTypeLike | None, name: str, *, channels_first: bool) -> SequenceBatch:
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the caller wants: a precision (None keeps that of the data), a layout, and whether gaps are filled."""
+
+    dtype: np.dtype[Any] | None
+    layout: str | None = None
+    fills: bool = False
+
+    @classmethod
+    def of(cls, report: ProblemReport, dtype: DTypeLike | None, layout: str | None, missing: str) -> _Wish:
+        fills = check_choice("missing", missing, MISSING) == "interpolate"
+        return cls(resolve_dtype(dtype, report), layout, fills)
+
+
+def _read(X: Any, dtype: DTypeLike | None, name: str, layout: str | None, missing: str) -> SequenceBatch:
+    report = ProblemReport(name)
+    wish = _Wish.of(report, dtype, layout, missing)
     if isinstance(X, SequenceBatch):
         return X if dtype is None else X._cast(dtype, name)
-    report = ProblemReport(name)
-    target = resolve_dtype(dtype, report)
-    if channels_first and getattr(getattr(X, "index", None), "nlevels", 1) != 1:
-        text = f"{name} is a frame with a hierarchical index, aeon's pd-multiindex, which is not read"
-        report.add("layout", text, advice="convert it with aeon's convert_collection(X, 'np-list')")
-        raise report.error()
     try:
+        frame = as_frame(X)
+        rows = None if frame is None else nested_rows(report, frame, name, _open_array)
+        if frame is not None and rows is None and layout != "time-first":
+            file_doubts(report, frame, name)
+        if frame is not None and report:
+            raise report.error()
+        if rows is not None:
+            return _read_list(report, rows, _Wish(wish.dtype, "time-first", wish.fills))
         arrow = _open_arrow(X)
         if arrow is not None:
-            return _check_and_seal(report, *arrow, target)
+            return _check_and_seal(report, *arrow, wish)
         collection = _open_collection(X)
     except UnreadableError as unreadable:
         unreadable.file(report, name)
         raise report.error() from unreadable.__cause__
     if isinstance(collection, list):
-        return _read_list(report, collection, target, channels_first)
-    return _read_array(report, collection, target, channels_first)
+        return _read_list(report, collection, wish)
+    return _read_array(report, collection, wish)
 
 
-def read_padded(values: Any, lengths: Any, *, dtype: DTypeLike | None) -> SequenceBatch:
+def read_long(df: Any, id: Any, time: Any, values: Any, *, dtype: DTypeLike | None, missing: str) -> SequenceBatch:
+    """Read a frame with a row per step; see `SequenceBatch.from_long`."""
+    report = ProblemReport("df")
+    wish = _Wish.of(report, dtype, None, missing)
+    found = open_long(report, df, id, time, values)
+    if found is None:
+        raise report.error()
+    columns, lengths = found
+    return _check_and_seal(report, np.stack(columns, axis=1), offsets_of(lengths), wish)
+
+
+def read_padded(values: Any, lengths: Any, *, dtype: DTypeLike | None, missing: str) -> SequenceBatch:
     """Read padded rows with explicit lengths; see `SequenceBatch.from_padded`."""
     report = ProblemReport("values")
-    target = resolve_dtype(dtype, report)
+    wish = _Wish.of(report, dtype, None, missing)
     shape: tuple[int, ...] | None = None
     try:
         padded = _open_array(values)
@@ -153,7 +200,7 @@ def read_padded(values: Any, lengths: Any, *, dtype: DTypeLike | None) -> Sequen
         inside = np.arange(shape[1]) < counts[:, None]
         steps = padded.reshape(-1, *shape[2:]) if inside.all() else padded[inside]
         steps = steps.reshape(len(steps), -1)
-        return _check_and_seal(report, steps, offsets_of(counts), target)
+        return _check_and_seal(report, steps, offsets_of(counts), wish)
     if shape is not None and padded.dtype.kind != "O" and float_dtype(padded.dtype) is None:
         file_dtype(report, "values", padded.dtype)
     raise report.error()
@@ -261,6 +308,11 @@ def _refuse_hopeless(item: Any) -> None:
         raise UnreadableError("batches", "is itself a SequenceBatch", "pass list(batch), or the batch alone")
     if isinstance(item, (numbers.Number, np.generic)):
         raise UnreadableError("scalars", f"is {describe(item)}, not an array", _ACCEPTED)
+    if hasattr(item, "ngroups") and hasattr(item, "obj"):
+        advice = "pass [group[[...]] for _, group in X], with the columns that are channels"
+        raise UnreadableError("groups", f"is {describe(item)}", advice)
+    if hasattr(item, "collect") and hasattr(item, "collect_schema"):
+        raise UnreadableError("lazy frames", f"is {describe(item)}, not computed yet", "call .collect() first")
     if hasattr(item, "nnz") and hasattr(item, "toarray"):
         raise UnreadableError("sparse matrices", f"is {describe(item)}, a sparse matrix", "call .toarray() first")
 
@@ -330,11 +382,9 @@ def _open_arrow(X: Any) -> tuple[RawArray, NDArray[np.int64]] | None:
 # ---- Check: from raw arrays to real numbers ----------------------------------------------------------------
 
 
-def _read_array(
-    report: ProblemReport, raw: RawArray, target: np.dtype[Any] | None, channels_first: bool
-) -> SequenceBatch:
+def _read_array(report: ProblemReport, raw: RawArray, wish: _Wish) -> SequenceBatch:
     """Read sequences of equal length from one array."""
-    shape = raw.shape
+    shape, channels_first = raw.shape, wish.layout == "channels-first"
     if raw.ndim == 0:
         report.add("scalars", f"{report.name} is {describe(raw[()])}, not an array", advice=_ACCEPTED)
     elif shape[0] == 0:
@@ -359,13 +409,11 @@ def _read_array(
             raw = raw.transpose(0, 2, 1)
         steps = raw.reshape(shape[0] * raw.shape[1], -1)
         offsets = np.arange(shape[0] + 1, dtype=np.int64) * raw.shape[1]
-        return _check_and_seal(report, steps, offsets, target)
+        return _check_and_seal(report, steps, offsets, wish)
     raise report.error()
 
 
-def _read_list(
-    report: ProblemReport, items: list[Any], target: np.dtype[Any] | None, channels_first: bool
-) -> SequenceBatch:
+def _read_list(report: ProblemReport, items: list[Any], wish: _Wish) -> SequenceBatch:
     """Read sequences of any lengths from a list, one item each."""
     if not items:
         report.add("empty batch", f"{report.name} holds no sequences", advice=_ACCEPTED)
@@ -376,16 +424,18 @@ def _read_list(
     indices: list[int] = []
     arrays: list[RawArray] = []
     for index, item in enumerate(items):
-        steps = _read_item(report, item, index, channels_first)
+        steps = _read_item(report, item, index, wish)
         if steps is not None:
             indices.append(index)
             arrays.append(steps)
-    return _join_and_seal(report, arrays, np.array(indices, dtype=np.intp), target)
+    return _join_and_seal(report, arrays, np.array(indices, dtype=np.intp), wish)
 
 
-def _read_item(report: ProblemReport, item: Any, index: int, channels_first: bool) -> RawArray | None:
+def _read_item(report: ProblemReport, item: Any, index: int, wish: _Wish) -> RawArray | None:
     """Return one item of a list as real numbers (T, m), or None with its problems filed."""
     subject = f"sequence {index}"
+    if wish.layout is None and type(item) is not np.ndarray and (frame := as_frame(item)) is not None:
+        file_doubtful_channels(report, frame, subject, index, report.name)
     try:
         raw = _open_array(item)
     except UnreadableError as unreadable:
@@ -400,7 +450,7 @@ def _read_item(report: ProblemReport, item: Any, index: int, channels_first: boo
         text = f"{subject} has {raw.ndim} dimensions (shape {shape}), expected 1 or 2"
         report.add("shape", text, position=index, advice=_ACCEPTED)
         return None
-    steps = raw[:, None] if raw.ndim == 1 else raw.T if channels_first else raw
+    steps = raw[:, None] if raw.ndim == 1 else raw.T if wish.layout == "channels-first" else raw
     if len(steps) == 0:
         text = f"{subject} is empty (shape {shape}); every sequence needs at least one step"
         report.add("empty", text, position=index, advice=_DROP_EMPTY)
@@ -410,7 +460,7 @@ def _read_item(report: ProblemReport, item: Any, index: int, channels_first: boo
         return None
     if type(steps) is np.ndarray and steps.dtype.kind in "biuf" and steps.dtype.isbuiltin != 2:
         return steps  # nothing to check: spare long lists the set-up
-    return check_numbers(report, steps, np.array([0, len(steps)]), np.array([index]), subject)
+    return check_numbers(report, steps, np.array([0, len(steps)]), np.array([index]), subject, wish.fills)
 
 
 _DROP_EMPTY = "drop empty sequences, and their labels"
@@ -419,19 +469,19 @@ _DROP_EMPTY = "drop empty sequences, and their labels"
 # ---- Seal: from real numbers to a batch --------------------------------------------------------------------
 
 
-def _check_and_seal(
-    report: ProblemReport, raw: RawArray, offsets: NDArray[np.int64], target: np.dtype[Any] | None
-) -> SequenceBatch:
+def _check_and_seal(report: ProblemReport, raw: RawArray, offsets: NDArray[np.int64], wish: _Wish) -> SequenceBatch:
     """Turn raw steps (S, m) of all sequences into the batch, or raise."""
-    steps = check_numbers(report, raw, offsets, None, report.name)
-    batch = None if steps is None else _seal(report, [steps], offsets, None, target or float_dtype(steps.dtype))
+    steps = check_numbers(report, raw, offsets, None, report.name, wish.fills)
+    batch = None
+    if steps is not None:
+        batch = _seal(report, [steps], offsets, None, wish.dtype or float_dtype(steps.dtype), wish.fills)
     if batch is None:
         raise report.error()
     return batch
 
 
 def _join_and_seal(
-    report: ProblemReport, arrays: list[RawArray], indices: NDArray[np.intp], target: np.dtype[Any] | None
+    report: ProblemReport, arrays: list[RawArray], indices: NDArray[np.intp], wish: _Wish
 ) -> SequenceBatch:
     """Turn sequences (T_i, m_i), known to the user by their indices, into the batch, or raise."""
     members: dict[int, list[int]] = {}  # number of channels -> positions in `arrays`
@@ -439,13 +489,14 @@ def _join_and_seal(
         members.setdefault(steps.shape[1], []).append(position)
     if len(members) > 1:
         file_channels(report, {width: indices[positions] for width, positions in members.items()})
+    target = wish.dtype
     if target is None and arrays:
         target = np.result_type(*{float_dtype(steps.dtype) for steps in arrays})
     batch = None
     for positions in members.values():  # one group, unless problems are being gathered from each
         group = [arrays[position] for position in positions]
         offsets = offsets_of(np.array([len(steps) for steps in group], dtype=np.int64))
-        batch = _seal(report, group, offsets, indices[positions], target)
+        batch = _seal(report, group, offsets, indices[positions], target, wish.fills)
     if batch is None:
         raise report.error()
     return batch
@@ -457,9 +508,14 @@ def _seal(
     offsets: NDArray[np.int64],
     sequences: NDArray[np.intp] | None,
     target: np.dtype[Any] | None,
+    fills: bool,
 ) -> SequenceBatch | None:
-    """Join arrays of steps, cast, and return the batch if the report is still empty after a finite check."""
+    """Join arrays of steps, cast, fill gaps if wanted, and return the batch if all is finite and nothing was filed."""
     values = _join(arrays, target)
+    if fills and np.isnan(values).any():
+        values = interpolate(values, offsets)
+        file_blank(report, values, offsets, sequences)
+        values = np.where(np.isnan(values), 0, values)  # they are filed
     if not all_finite(values):
         report_nonfinite(report, values, offsets, before_cast=_join(arrays, None), sequences=sequences)
     return None if report else SequenceBatch.from_checked(values, offsets)

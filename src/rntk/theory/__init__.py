@@ -6,7 +6,7 @@ the network while it is trained, `evolution` what wide random recurrences become
 """
 
 from .dynamics import Dynamics, LossCurves
-from .evolution import StateEvolution, simulate, state_evolution
+from .evolution import StateEvolution, state_evolution
 from .input_gradient import input_gradient
 from .sensitivity import Sensitivity, sensitivity
 from .suggest import Suggestion, suggest
@@ -19,7 +19,6 @@ __all__ = [
     "Suggestion",
     "input_gradient",
     "sensitivity",
-    "simulate",
     "state_evolution",
     "suggest",
 ]

@@ -46,7 +46,7 @@ class Sensitivity:
     kernel : str
         What the kernel was.
     pairs : ndarray or None
-        (P, T), every pair's s(t), NaN before its first step; only with `keep_pairs`.
+        (P, T), every pair's s(t), NaN before its first step; None for curves that come from a record.
     """
 
     mean: Array
@@ -136,7 +136,6 @@ def sensitivity(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: bool | None = None,
-    keep_pairs: bool = False,
 ) -> Sensitivity:
     """How sensitive a kernel is to each step of its inputs, over many pairs of sequences.
 
@@ -160,8 +159,6 @@ def sensitivity(
         Of the draw; the result is the same for the same seed, whatever `n_jobs`.
     n_jobs, progress
         As for the kernel; None takes the kernel's own.
-    keep_pairs : bool
-        Also return every pair's curve.
 
     Returns
     -------
@@ -197,7 +194,7 @@ def sensitivity(
     def name(i: int) -> tuple[int, str]:
         return (i, "") if Y is None else (i, "X") if i < n else (i - n, "Y")
 
-    return curves(kernel, batch, left, right, n_jobs=n_jobs, progress=progress, keep_pairs=keep_pairs, name=name)
+    return curves(kernel, batch, left, right, n_jobs=n_jobs, progress=progress, name=name)
 
 
 def require_number_per_pair(kernel: NetworkKernel, name: str) -> None:
@@ -249,36 +246,28 @@ def curves(
     *,
     n_jobs: int | None = None,
     progress: bool | None = None,
-    keep_pairs: bool = False,
     with_scale: bool = True,
     name: Callable[[int], tuple[int, str]] = lambda i: (i, ""),
 ) -> Sensitivity:
     """`sensitivity` of given pairs. Without scale only `normalised` has a meaning, and nothing can overflow in it."""
-    longest = int(batch.lengths[left].max())
-    kept = np.full((len(left), longest), np.nan) if keep_pairs else None
-    parts: list[dict[int, _Part]] = []
-    bad: list[int] = []
+    steps = batch.lengths[left]
+    longest = int(steps.max())
+    has = np.arange(longest) >= longest - steps[:, None]
+    table = np.zeros(has.shape)  # s(t) of every pair, aligned at the last step
     run = Execution(kernel.n_jobs if n_jobs is None else n_jobs, kernel.progress if progress is None else progress)
     plan = replace(kernel.plan(), run=run)
-    total = float(batch.lengths[left].sum())
-    with run.bar("sensitivity", total) as advance:
+    with run.bar("sensitivity", float(steps.sum())) as advance:
         for group in in_groups(plan, batch, left, right, with_scale=with_scale, name=name):
-            done: dict[int, _Part] = {}
-            parts.append(done)
 
-            def consume(number: int, places: Index, found: InputSlopes, done: Any = done, group: Any = group) -> None:
-                table, has = _table(found, longest)
-                if not np.isfinite(table).all():
-                    at = np.flatnonzero(~np.isfinite(table).all(axis=1))
-                    bad.append(int(group.places[places[at]].min()))
-                    return
-                if kept is not None:
-                    kept[group.places[places]] = np.where(has, table, np.nan)
-                done[number] = _summarise(table, has)
+            def keep(number: int, places: Index, found: InputSlopes, rows: Index = group.places) -> None:
+                part = np.zeros((len(places), longest))
+                part[has[rows[places]]] = np.hypot.reduce(found.gradient, axis=1)
+                table[rows[places]] = part
 
-            group.gradients.each(group.left, group.right, consume, advance)
-    if bad:
-        i, j = int(left[min(bad)]), int(right[min(bad)])
+            group.gradients.each(group.left, group.right, keep, advance)
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if bad.size:
+        i, j = int(left[bad[0]]), int(right[bad[0]])
         (at, side), (other, other_side) = name(i), name(j)
         against = f"sequence {other}" + (f" of {other_side}" if other_side else "")
         raise KernelOverflowError(
@@ -289,12 +278,15 @@ def curves(
             sequence=at,
             side=side,
         )
-    # In the order of the tasks, whichever thread was first.
+    count, largest = has.sum(axis=0), table.max(axis=1, keepdims=True)
+    heard = largest > 0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        whole = _Part.merge([done[number] for done in parts for number in sorted(done)])
-        error = np.sqrt(whole.spread / (whole.count - 1) / whole.count)
-        shape = np.where(whole.loud > 0, whole.shape / np.maximum(whole.loud, 1), 0.0)
-    return Sensitivity(whole.mean, error, whole.count, shape, len(left), whole.n_silent, repr(kernel), kept)
+        mean = table.sum(axis=0) / count
+        error = np.sqrt(np.square(np.where(has, table - mean, 0.0)).sum(axis=0) / (count - 1) / count)
+        shapes = np.divide(table, largest, out=np.zeros(table.shape), where=heard)
+        normalised = shapes.sum(axis=0) / np.maximum((has & heard).sum(axis=0), 1)
+    table[~has] = np.nan
+    return Sensitivity(mean, error, count, normalised, len(left), int((~heard).sum()), repr(kernel), table)
 
 
 def misfit(curve: Array, target: Array, count: Index) -> float:
@@ -304,62 +296,3 @@ def misfit(curve: Array, target: Array, count: Index) -> float:
     if not level > 0:
         return float("nan")
     return float(weight @ np.square(curve / level - target / aim))
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Sums over some of the pairs, per step; `spread` is the sum of squares about `mean`."""
-
-    count: Index
-    mean: Array
-    spread: Array
-    loud: Index  # pairs with a normalised curve
-    shape: Array  # sum of those
-    n_silent: int
-
-    @staticmethod
-    def merge(parts: list[_Part]) -> _Part:
-        """All parts together; means and spreads by the rule of Chan, Golub and LeVeque."""
-        count, mean, spread = parts[0].count, parts[0].mean, parts[0].spread
-        for part in parts[1:]:
-            both = count + part.count
-            share = np.divide(part.count, both, out=np.zeros(len(mean)), where=both > 0)
-            gap = part.mean - mean
-            mean = mean + share * gap
-            spread = spread + part.spread + np.square(gap) * share * count
-            count = both
-        loud, shape = sum(part.loud for part in parts), sum(part.shape for part in parts)
-        return _Part(count, mean, spread, np.asarray(loud), np.asarray(shape), sum(part.n_silent for part in parts))
-
-
-def _table(found: InputSlopes, longest: int) -> tuple[Array, NDArray[np.bool_]]:
-    """s(t) of some pairs, (P, T) aligned at the last step, zero before the first; and where there is a step."""
-    gradient, lengths = found.gradient, np.diff(found.offsets)
-    norm = np.abs(gradient[:, 0]) if gradient.shape[1] == 1 else np.hypot.reduce(gradient, axis=1)
-    if (lengths == longest).all():
-        return norm.reshape(-1, longest), np.ones((len(lengths), longest), dtype=bool)
-    has = np.arange(longest) >= longest - lengths[:, None]
-    table = np.zeros(has.shape)
-    table[has] = norm
-    return table, has
-
-
-def _summarise(table: Array, has: NDArray[np.bool_]) -> _Part:
-    """Sums over pairs as products with vectors: one pass over the table each."""
-    everywhere = bool(has.all())
-    ones = np.ones(len(table))
-    count = np.full(table.shape[1], len(table)) if everywhere else has.sum(axis=0)
-    mean = (ones @ table) / np.maximum(count, 1)
-    apart = table - mean
-    if not everywhere:
-        apart[~has] = 0.0
-    largest = table.max(axis=1)
-    loud = largest > 0
-    # Divided by their own largest values and summed; silent pairs count for nothing, and 1/largest may be too large.
-    tiny = loud & (largest < 1e-290)
-    shape = np.divide(1.0, largest, out=np.zeros(len(table)), where=loud & ~tiny) @ table
-    if tiny.any():
-        shape += (table[tiny] / largest[tiny, None]).sum(axis=0)
-    loud_count = np.full(table.shape[1], np.count_nonzero(loud)) if everywhere else has[loud].sum(axis=0)
-    spread = np.einsum("pt,pt->t", apart, apart)
-    return _Part(count, mean, spread, loud_count, shape, int(np.count_nonzero(~loud)))

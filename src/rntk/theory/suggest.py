@@ -73,18 +73,6 @@ class Suggestion:
         table = text_table(["suggested", ""], [(name, np.array2string(value, precision=4)) for name, value in found])
         return f"{table}\n\n{fill(self.explanation, 100)}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON."""
-        names = ("sigma_w", *SIMPLEST)
-        return {
-            **{name: np.asarray(getattr(self.kernel, name)).tolist() for name in names},
-            "curve": self.curve.to_dict(),
-            "target": self.target.tolist(),
-            "objective": self.objective,
-            "explanation": self.explanation,
-            "n_tried": self.n_tried,
-        }
-
     def plot(self, ax: Any = None) -> Any:
         """The normalised curve, and the target at the same mean; returns the axes.
 

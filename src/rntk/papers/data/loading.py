@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...io import DataFileError, read
-from ...io.text import Missing, refusal
+from ...io.text import refusal
 from ...sequences import SequenceBatch
+from ...sequences.gaps import Missing
 from .bundled import bundled_sets
 from .facts import ArchiveFacts, archive_facts
 from .folder import SUFFIXES, VARIABLE, DataPath, Listing, SplitFiles, choose_folder, list_sets

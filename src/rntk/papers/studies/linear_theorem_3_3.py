@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ...linear import LinearRNN, sequence_kernel
+from ...linear import LinearRNN, limit_kernel
 from ...plot import COLOURS, axes_or_new
 from ..study import Claim, Finding, Plain, Results, Study, Unit
 from .drawing import finished
@@ -51,7 +51,7 @@ class LinearTheorem33(Study):
         n_x, n_y, nu_w = 3, 2, 0.5
         X = rng.standard_normal((3, T, n_x))
         variances = {"nu_w": nu_w, "nu_f": 1.0, "nu_c": 1.0}
-        limit = sequence_kernel(X, outputs=n_y, **variances)
+        limit = np.kron(limit_kernel(n_x, **variances)(X), np.eye(n_y))
         expected = nu_w ** np.arange(T)
         errors = np.empty((len(widths), seeds))
         tests = np.empty((3, len(widths), T))

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ...errors import check_positive
 
 Array = NDArray[np.float64]
+#: What lies above ημ = 2 by no more than this lies there by rounding.
+ROUNDING = 8 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,15 @@ class Instants:
             return self.learning_rate * self.at
 
     def decay(self, mu: Array) -> Array:
-        """(S, N) share of the error left along eigenvalues `mu` (N,), 0 < ημ ≤ 2: e^{-ηsμ} or (1 - ημ)^s."""
-        return np.asarray(self._sign(mu) * np.exp(self._exponent(mu)))
+        """(S, N) share of the error left along eigenvalues `mu` (N,) > 0: e^{-ηsμ} or (1 - ημ)^s."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self._sign(mu) * np.exp(self._exponent(mu)))
 
     def gain(self, mu: Array) -> Array:
         """(S, N) (1 - decay) / μ, without cancellation where ηsμ is small: there it tends to ηs."""
         exponent, sign = self._exponent(mu), self._sign(mu)
-        return np.asarray(np.where(sign > 0, -np.expm1(exponent), 1 + np.exp(exponent)) / mu)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.where(sign > 0, -np.expm1(exponent), 1 + np.exp(exponent)) / mu)
 
     def _sign(self, mu: Array) -> Array:
         """Sign of (1 - ημ)^s: beyond ημ = 1 a step overshoots, and odd steps land on the other side."""
@@ -66,8 +70,9 @@ class Instants:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             if self.steps:
                 pace = self.learning_rate * mu
-                # From one to two, pace - 1 has no rounding error; a pace above two is two, up to rounding.
-                rate = np.where(pace <= 1, np.log1p(-np.minimum(pace, 1)), np.log(np.clip(pace - 1, 0, 1)))
+                # From one to two, pace - 1 has no rounding error; beyond two, rounding aside, the error grows.
+                pace = np.where((pace > 2) & (pace <= 2 + ROUNDING), 2.0, pace)
+                rate = np.where(pace <= 1, np.log1p(-np.minimum(pace, 1)), np.log(np.maximum(pace - 1, 0)))
             else:
                 rate = -self.learning_rate * mu
             # Before the first step nothing has happened, even where one step leaves no error (rate -inf).

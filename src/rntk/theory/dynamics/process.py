@@ -56,7 +56,7 @@ class Process:
         """(n, S, d) A_s error: how far outputs have moved, for an error at the start (N, d), not in the eigenbasis."""
         gain, error = self.spectrum.gain(clock), self.spectrum.vectors.T @ error
         if points is None:
-            return _moved(self._own_cross, gain, error)
+            return _moved(self._training_cross, gain, error)
         return self._in_blocks(points, gain, error, lambda part: _moved(self._cross(part), gain, error))
 
     def moved_and_variance(self, points: SequenceBatch | None, clock: Instants, error: Array) -> tuple[Array, Array]:
@@ -69,7 +69,7 @@ class Process:
         gain = self.spectrum.gain(clock)
 
         def evaluate(part: SequenceBatch) -> Array:
-            prior, B, C = self._own_prior(part), *self._both_cross(part)
+            prior, B, C = self._prior_variance(part), *self._both_cross(part)
             spread = _variance([prior + np.sum((A @ nngp - 2 * B) * A, axis=1) for A in (C * g for g in gain)])
             return np.concatenate([_moved(C, gain, start), spread[:, :, None]], axis=2)
 
@@ -99,7 +99,7 @@ class Process:
     # -- kernels with the training set, in its eigenbasis ---------------------------------------------------------
 
     @property
-    def _own_cross(self) -> Array:
+    def _training_cross(self) -> Array:
         """(N, N) K V, by the eigenvalues, without those that are rounding."""
         return np.asarray(self.spectrum.vectors * np.where(self.spectrum.resolved, self.spectrum.values, 0.0))
 
@@ -114,7 +114,7 @@ class Process:
         pair = KernelPair(pair.nngp, getattr(pair, self.kernel.kind))
         return KernelPair(*(np.asarray(each, dtype=np.float64) @ self.spectrum.vectors for each in pair))
 
-    def _own_prior(self, points: SequenceBatch) -> Array:
+    def _prior_variance(self, points: SequenceBatch) -> Array:
         """(n,) 𝒦(x, x) with the same-sequence term of `sigma_h`, which only `nngp(X)` has."""
         return np.asarray(self.kernel.of_kind("nngp").diag(suited(self.kernel, points)), dtype=np.float64)
 

@@ -62,18 +62,18 @@ class GaussianWalk:
         self._noise = np.empty((samples, columns * steps))  # standard normal, as many columns in use as `_root` has
         self._root = np.empty((0, 0))  # (t d, r): the samples so far are _noise[:, :r] @ _root.T
 
-    def extend(self, cross: Array, own: Array) -> Array:
+    def extend(self, cross: Array, variance: Array) -> Array:
         """(samples, d) of Q_{t+1}, from cov((Q_0, …, Q_t), Q_{t+1}), (t d, d), and cov(Q_{t+1}), (d, d)."""
-        rank, deviation = self._root.shape[1], np.sqrt(np.maximum(np.diagonal(own), 0.0))
-        known = np.zeros((len(own), rank))
+        rank, deviation = self._root.shape[1], np.sqrt(np.maximum(np.diagonal(variance), 0.0))
+        known = np.zeros((len(variance), rank))
         if rank:
             size = np.linalg.norm(self._root, axis=1)
             rows, unit = size > 0, np.where(deviation > 0, deviation, 1.0)
             size = size[rows, None]
             known = np.linalg.lstsq(self._root[rows] / size, cross[rows] / size / unit, rcond=None)[0].T * unit[:, None]
-        fresh = square_root(own - known @ known.T, deviation)
+        fresh = square_root(variance - known @ known.T, deviation)
         end = rank + fresh.shape[1]
         self._noise[:, rank:end] = self._rng.standard_normal((len(self._noise), fresh.shape[1]))
         past = np.pad(self._root, ((0, 0), (0, fresh.shape[1])))
         self._root = np.concatenate([past, np.concatenate([known, fresh], axis=1)])
-        return np.asarray(self._noise[:, :end] @ self._root[-len(own) :].T)
+        return np.asarray(self._noise[:, :end] @ self._root[-len(variance) :].T)

@@ -10,14 +10,10 @@ from .recursion import Recursion
 
 def by_monte_carlo(recursion: Recursion, samples: int, replicates: int, seed: int) -> tuple[Array, Array, str]:
     """(T, d, T, d) mean over replicates and its standard error, and in words what was done."""
-    mean = np.zeros((recursion.T, recursion.d, recursion.T, recursion.d))
-    squares = np.zeros_like(mean)
-    for count, child in enumerate(np.random.SeedSequence(seed).spawn(replicates), start=1):
-        found = one_replicate(recursion, samples, np.random.default_rng(child))
-        gap = found - mean  # Welford's update: nothing cancels
-        mean += gap / count
-        squares += gap * (found - mean)
-    error = np.sqrt(squares / (replicates - 1) / replicates)
+    seeds = np.random.SeedSequence(seed).spawn(replicates)
+    found = np.stack([one_replicate(recursion, samples, np.random.default_rng(each)) for each in seeds])
+    gaps = found - found[0]  # so that nothing cancels
+    mean, error = found[0] + gaps.mean(axis=0), gaps.std(axis=0, ddof=1) / np.sqrt(replicates)
     return mean, error, f"{replicates} replicates of {samples} samples"
 
 

@@ -103,13 +103,13 @@ class Quadrature:
         if s == t:
             q, weight = self._rows(C[t, :, t, :], s, t)
             return self._sum((q, q), weight, s, t)
-        own = [C[k, :, k, :] for k in (s, t)]
-        deviation = [np.sqrt(np.maximum(np.diagonal(each), 0.0)) for each in own]
+        variances = [C[k, :, k, :] for k in (s, t)]
+        deviation = [np.sqrt(np.maximum(np.diagonal(each), 0.0)) for each in variances]
         if (np.abs(C[s, :, t, :]) <= UNCORRELATED * np.multiply.outer(*deviation)).all():
             # Independent: expectations over half of the directions, multiplied path by path.
-            left, right = (self._means(self._rows(each, s, t), k) for each, k in zip(own, (s, t), strict=True))
+            left, right = (self._means(self._rows(each, s, t), k) for each, k in zip(variances, (s, t), strict=True))
             return np.asarray(np.einsum("i,ima,imb->ab", self.recursion.nu, left, right) / self.recursion.paths)
-        joint = np.block([[own[0], C[s, :, t, :]], [C[t, :, s, :], own[1]]])
+        joint = np.block([[variances[0], C[s, :, t, :]], [C[t, :, s, :], variances[1]]])
         q, weight = self._rows(joint, s, t)
         return self._sum((q[:, :d], q[:, d:]), weight, s, t)
 

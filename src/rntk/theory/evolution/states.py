@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .gaussian import Array, square_root
+from .gaussian import Array
 from .monte_carlo import by_monte_carlo
 from .quadrature import GridTooLargeError, by_quadrature
 from .recursion import RowFunction, read_count, read_recursion
@@ -54,16 +54,6 @@ class StateEvolution:
     def at(self, s: int, t: int) -> Array:
         """(d, d) cov(Q_s, Q_t) = E[Q_sᵀ Q_t]; negative steps count from the end."""
         return np.array(self.covariance[self._step(s), :, self._step(t), :])
-
-    def sample(self, size: int, seed: int = 0) -> Array:
-        """(size, T, d) independent draws of (Q_0, …, Q_{T-1}).
-
-        Quadrature may leave eigenvalues of the covariance below zero by as much as its error; they count as zero.
-        """
-        count = read_count("size", size, 0, "the number of draws")
-        rng = np.random.default_rng(read_count("seed", seed, 0, "which draws"))
-        root = square_root(self.covariance.reshape(self.T * self.d, -1))
-        return np.asarray((rng.standard_normal((count, root.shape[1])) @ root.T).reshape(count, self.T, self.d))
 
     def __repr__(self) -> str:
         mean = np.einsum("tata->t", self.covariance) / self.d
