@@ -1,11 +1,19 @@
 # Everything a newcomer needs: `make demo`, `make test`. Each target sets up what it uses.
+# Another Python: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
+# The lowest Python and the lowest versions of everything, in an environment of their own.
+LOWEST_PYTHON ?= python3.11
+LOWEST := .venv-lowest
 # Tests side by side, a file in one process; compiled code has threads of its own, so few processes fill the cores.
 PARALLEL := -n 2 --dist loadfile
 
-.PHONY: help venv demo reproduce docs test test-slow test-browser test-torch oracles browser bench cold check clean
+# The half of the tests where other libraries' versions matter: data, files, kernels, learners, the command line. The
+# rest is mathematics and papers, on the same calls.
+FAST_HALF := tests/sequences tests/preprocessing tests/io tests/kernels tests/learners tests/cli
+
+.PHONY: help venv demo reproduce docs test test-slow test-browser test-torch test-lowest wheel newcomer oracles browser bench cold check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +24,9 @@ help:
 	@echo "make test-slow    run the long tests too"
 	@echo "make test-browser install Debian's Chromium where it is missing, and run the tests in it"
 	@echo "make test-torch   install PyTorch, and run the tests of the array engine with it"
+	@echo "make test-lowest  run the fast half of the tests with Python 3.11 and the lowest versions of all libraries"
+	@echo "make wheel        build the wheel and the source archive into dist/"
+	@echo "make newcomer     install the wheel into a fresh environment, and take a newcomer's 25 steps there"
 	@echo "make oracles      compute the stored high-precision values anew: an hour, ten minutes with gmpy2"
 	@echo "make bench        measure speed against NumPy and JAX in one run"
 	@echo "make cold         measure what first calls cost: imports and compilation"
@@ -66,6 +77,24 @@ test-torch: $(VENV)/.installed-torch-test
 	$(BIN)/python -c "import torch"
 	$(BIN)/python -m pytest -m "not slow" tests/engine/test_array_engine.py
 
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest -m "not slow" $(PARALLEL) $(FAST_HALF)
+
+$(LOWEST)/.installed: pyproject.toml tools/lowest.py
+	$(LOWEST_PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python tools/lowest.py test > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[test]" \
+	  --constraint $(LOWEST)/constraints.txt
+	@touch $@
+
+# The wheel is made from the source archive, so the archive holds all that an installation needs.
+wheel: $(VENV)/.installed-package
+	rm -rf dist
+	$(BIN)/python -m build
+
+newcomer: wheel
+	$(PYTHON) tools/newcomer.py dist/rntk-*.whl
+
 # Only what changed since, unless told: ARGS="--again", ARGS="erf sin".
 oracles: $(VENV)/.installed-test
 	$(BIN)/python -m tests.oracles.make_battery_values $(ARGS)
@@ -83,5 +112,5 @@ check: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m "not slow"
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

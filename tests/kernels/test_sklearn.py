@@ -82,10 +82,10 @@ def test_theta_round_trip(name):
     assert np.all(kernel.bounds[:, 0] <= theta)
     assert np.all(theta <= kernel.bounds[:, 1])
     moved = kernel.clone_with_theta(theta + 0.1)
-    np.testing.assert_allclose(moved.theta, theta + 0.1, rtol=1e-14)
+    np.testing.assert_allclose(moved.theta, theta + 0.1, rtol=1e-14, atol=1e-15)
     np.testing.assert_allclose(kernel.theta, theta)
     kernel.theta = theta
-    np.testing.assert_allclose(kernel.theta, theta, rtol=1e-14)
+    np.testing.assert_allclose(kernel.theta, theta, rtol=1e-14, atol=1e-15)
     X = equal_lengths(2, 4)
     np.testing.assert_allclose(moved.clone_with_theta(theta)(X), kernel(X), rtol=1e-12)
     K, gradient = kernel(X, eval_gradient=True)

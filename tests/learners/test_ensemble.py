@@ -502,7 +502,7 @@ def test_prediction_shows_one_bar(capsys):
 @BOTH
 def test_notebooks_show_learners(learner):
     X, y = waves(0, n=12)
-    assert "n_landmarks" in learner(start=RNTK(sigma_w=1.2)).fit(X, y)._repr_html_()
+    assert "RNTK(sigma_w=1.2)" in learner(start=RNTK(sigma_w=1.2)).fit(X, y)._repr_html_()
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------
