@@ -178,6 +178,18 @@ def test_predictions_on_the_screen(model, held_out, tmp_path):
     assert (found["n_sequences"], found["labels"]) == (3, None)
 
 
+def test_values_are_not_taken_for_labels(model, regression, tmp_path):
+    X, y = waves(3, n=5)
+    path = tmp_path / "plain.csv"
+    for learner, words in ((model, "none is a class of the model"), (regression, "one step shorter than the 20 steps")):
+        np.savetxt(path, X, delimiter=",")
+        assert_one_line_refusal(run("predict", learner, path), words, "--label none")
+        found = answer("predict", learner, path, "--label", "none")
+        assert found["labels"] is None
+        np.savetxt(path, np.column_stack([y + 0.5, X]), delimiter=",")
+        assert answer("predict", learner, path, "--label", "first")["predictions"] == found["predictions"]
+
+
 def test_regression(regression, targets):
     assert type(load(regression)).__name__ == "RNTKRegressor"  # labels with fractions are targets
     scored = answer("score", regression, targets)

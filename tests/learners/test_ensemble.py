@@ -303,6 +303,16 @@ def test_regression_and_its_targets():
     assert one.predict(X).shape == (40,)
 
 
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e160, 1e300])
+def test_targets_may_be_of_any_size(size):
+    X, y = np.random.default_rng(5).standard_normal((10, 8)), np.arange(10.0)
+    found = RNTKRegressor().fit(X, y * size).predict(X)
+    np.testing.assert_allclose(found / size, RNTKRegressor().fit(X, y).predict(X), rtol=1e-3)
+    model = RNTKRegressor().fit(X, np.full(10, 0.1 * size))
+    assert (model.predict(X) == 0.1 * size).all()
+    assert "none, because all targets are equal" in model.summary()
+
+
 def test_clone_pickle_and_cross_validation():
     X, y = waves(7, n=18)
     model = RNTKClassifier().fit(X, y)

@@ -7,7 +7,7 @@ import pytest
 
 from rntk.errors import SequenceError
 from rntk.sequences import as_batch
-from rntk.sequences.targets import read_labels, read_task, read_values, read_values_by_step, read_weights
+from rntk.sequences.targets import read_labels, read_task, read_values, read_values_by_step, read_weights, weigh_classes
 
 
 @pytest.mark.parametrize("y", [["a", "b", "a"], [1, 2, 2], [True, False, True], np.array([[0.0], [1.0], [0.0]])])
@@ -125,3 +125,31 @@ def test_messages_say_what_may_have_happened():
         read_values(np.zeros(20), 30)
     with pytest.raises(ValueError, match=r"only one class \(0.0\)"):
         read_labels(np.zeros(4), 4)
+
+
+def test_missing_values_of_pandas_are_named():
+    pandas = pytest.importorskip("pandas", reason="nullable arrays are pandas'")
+    for array in (pandas.array([1, None, 2], dtype="Int64"), pandas.Series([1, None, 2], dtype="Float64")):
+        with pytest.raises(ValueError, match=r"labels are missing|NaN"):
+            read_labels(array, 3)
+        with pytest.raises(ValueError, match="y of sequence 1 is not a finite number"):
+            read_values(array, 3)
+    whole = pandas.array([1, 2, 2], dtype="Int64")
+    assert read_labels(whole, 3).tolist() == read_values(whole, 3).tolist() == [1, 2, 2]
+
+
+def test_weights_of_classes_are_positive_numbers():
+    labels, weight = np.array(["a", "b", "b"]), np.array([1.0, 2.0, 3.0])
+    assert weigh_classes(None, labels, None) is None
+    assert weigh_classes({"a": 4, "b": 0.5, "not here": 7}, labels, weight).tolist() == [4.0, 1.0, 1.5]
+    assert weigh_classes("balanced", labels, None).tolist() == [1.5, 0.75, 0.75]
+    for given, words in (
+        ({"a": 0.0, "b": 1.0}, "the class 'a' the weight 0, which must be a positive number"),
+        ({"b": -1.0}, "the class 'b' the weight -1"),
+        ({"b": np.nan}, "the class 'b' the weight nan"),
+        ("balance", 'class_weight must be "balanced", None, or a dict'),
+        (3.0, 'class_weight must be "balanced", None, or a dict'),
+        ({"c": 1.0}, "classes, .* are not in class_weight"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            weigh_classes(given, labels, weight)

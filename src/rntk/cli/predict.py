@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,9 @@ from .options import (
 from .options import predict as predict_with
 from .output import counted, make_console, make_table, print_json, short
 from .refusal import refuse
+
+if TYPE_CHECKING:
+    from ..io import LabelledSequences
 
 #: Rows on the screen; a file takes all.
 MOST_ROWS = 40
@@ -48,6 +51,8 @@ def predict(
         check_target(out, force, (model, data))
     learner = load_model(model)
     content = read_data(data, label, format, missing, header, decimal)
+    if label == "auto":
+        _check_labels(learner, data, content)
     predictions = predict_with(learner, model, content)
     headings = ["sequence", *_names(predictions), *([] if content.y is None else ["label"])]
     if out is not None:
@@ -75,6 +80,25 @@ def predict(
     console.print(table)
     if len(predictions) > MOST_ROWS:
         console.print(f"… and {len(predictions) - MOST_ROWS} more; --out FILE.csv or --json gives all")
+
+
+def _check_labels(learner: Any, data: Path, content: LabelledSequences) -> None:
+    """Refuse labels that are more likely values: what is predicted for often has no labels."""
+    if content.y is None or content.y.dtype.kind not in "iuf":  # words are no values
+        return
+    advice = "; if they are values, pass --label none; if they are labels, say where they stand: --label first or last"
+    known = getattr(learner, "classes_", None)
+    if known is not None and not {str(each) for each in known.tolist()} & {str(each) for each in content.y.tolist()}:
+        some = ", ".join(map(str, known.tolist()[:4])) + (", …" if len(known) > 4 else "")
+        refuse(f"{data} was read with labels such as {content.y[0]}, and none is a class of the model ({some}){advice}")
+    fitted = getattr(learner, "sequences_", None)
+    if known is None and fitted is not None and fitted.is_equal_length:
+        steps = fitted.max_length
+        if (content.X.lengths == steps - 1).all():
+            refuse(
+                f"{data} was read with labels such as {content.y[0]}, and its sequences are then one step shorter than "
+                f"the {steps} steps of the training sequences{advice}"
+            )
 
 
 def _names(predictions: Any) -> list[str]:

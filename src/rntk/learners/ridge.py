@@ -9,11 +9,10 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils.class_weight import compute_sample_weight
 
 from ..errors import say_value
 from ..sequences import SequenceBatch
-from ..sequences.targets import Array, read_labels, read_values, read_weights
+from ..sequences.targets import Array, read_labels, read_values, read_weights, weigh_classes
 from .base import KernelLearner, Term, as_kernel, gram
 from .conjugate import ConjugateGradients
 
@@ -207,9 +206,7 @@ class RNTKRidgeClassifier(ClassifierMixin, _Ridge):  # type: ignore[misc]
         y = read_labels(y, len(batch))
         used, weight = read_weights(sample_weight, len(batch))
         y = read_labels(y[used], len(used))
-        if self.class_weight is not None:
-            own = compute_sample_weight(self.class_weight, y)
-            weight = own if weight is None else own * weight
+        weight = weigh_classes(self.class_weight, y, weight)
         signs = LabelBinarizer(neg_label=-1, pos_label=1)
         targets = np.asarray(signs.fit_transform(y), dtype=np.float64)
         self.dual_coef_ = self._fit_table(batch.take(used), targets, weight)

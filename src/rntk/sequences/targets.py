@@ -6,10 +6,12 @@ Everything that learns reads its targets here, so that a mistake is named in the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, column_or_1d
 
@@ -85,7 +87,7 @@ def _check_alike(labels: Any) -> None:
 
 def _unmasked(y: Any, name: str = "y") -> Any:
     """`y`, unless entries of it are masked: what is under a mask is nobody's label."""
-    if np.ma.is_masked(y):
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         masked = np.argwhere(np.broadcast_to(y.mask, np.shape(y)))
         raise ValueError(
             f"{name} is a masked array, and {len(masked)} of its entries are masked, the first at "
@@ -146,6 +148,8 @@ per sequence. Is X transposed? Its rows are the sequences
         found = np.asarray(y)
         if found.dtype.kind not in "biufO":
             raise ValueError
+        if found.dtype.kind == "O":  # pandas' NA is no float
+            found = np.where(np.frompyfunc(_is_missing, 1, 1)(found).astype(bool), np.nan, found)
         found = found.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an array of numbers, (n,) or (n, d), not {y!r:.80}") from None
@@ -182,6 +186,24 @@ def read_weights(sample_weight: Any, count: int) -> tuple[NDArray[np.int64], Arr
         raise ValueError("all weights are zero, so there is no sequence to learn from")
     used = np.flatnonzero(weight)
     return used, weight[used]
+
+
+def weigh_classes(class_weight: Any, labels: Array, weight: Array | None) -> Array | None:
+    """Weights of sequences times those of their classes; None where all are alike."""
+    if class_weight is None:
+        return weight
+    if class_weight != "balanced" and not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f'class_weight must be "balanced", None, or a dict from labels to weights, not {say_value(class_weight)}'
+        )
+    own = compute_sample_weight(class_weight, labels)
+    bad = np.flatnonzero(~(np.isfinite(own) & (own > 0)))
+    if bad.size:
+        raise ValueError(
+            f"class_weight gives the class {say_value(labels[bad[0]])} the weight {own[bad[0]]:g}, which must be a "
+            "positive number; to leave a class out, leave its sequences out"
+        )
+    return np.asarray(own if weight is None else own * weight)
 
 
 def read_values_by_step(

@@ -22,7 +22,6 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ...engine import REVISION
@@ -31,7 +30,7 @@ from ...kernels.network import NetworkKernel
 from ...kernels.pairwise import with_settings
 from ...runtime import announce, progress_bar, text_table
 from ...sequences import SequenceBatch
-from ...sequences.targets import Array, read_labels, read_values, read_weights
+from ...sequences.targets import Array, read_labels, read_values, read_weights, weigh_classes
 from ..base import KernelLearner, PreparedSequences, Term, gram
 from ..landmarks import LandmarkFeatures
 from .leave_one_out import Fit, fit_ridge
@@ -461,9 +460,8 @@ class RNTKClassifier(ClassifierMixin, _Ensemble):  # type: ignore[misc]
         used, weight = read_weights(sample_weight, len(batch))
         labels = read_labels(y[used], len(used))
         self.classes_, codes = np.unique(labels, return_inverse=True)
+        weight = weigh_classes(self.class_weight, labels, weight)
         weight = np.ones(len(used)) if weight is None else weight
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, labels)
         # One column per class, +1 for members and -1 for others.
         targets = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
         counts = np.bincount(codes)[codes] > 1
@@ -590,10 +588,14 @@ class RNTKRegressor(RegressorMixin, _Ensemble):  # type: ignore[misc]
             raise ValueError("leave-one-out needs at least 2 sequences, got n_samples = 1")
         y = y[used]
         weight = np.ones(len(used)) if weight is None else weight
-        self.y_mean_ = np.asarray(np.average(y, axis=0, weights=weight))
-        spread = np.sqrt(np.average(np.square(y - self.y_mean_), axis=0, weights=weight))
-        self.y_scale_ = np.where(spread > 0, spread, 1.0)
-        targets = ((y - self.y_mean_) / self.y_scale_).reshape(len(y), -1)
+        size = np.abs(y).max(axis=0)  # squares of any finite numbers are finite, and equal numbers have no spread
+        size = np.where(size > 0, size, 1.0)
+        y = y / size
+        mean = np.average(y, axis=0, weights=weight)
+        spread = np.sqrt(np.average(np.square(y - mean), axis=0, weights=weight))
+        spread = np.where(spread > 0, spread, 1.0)
+        targets = ((y - mean) / spread).reshape(len(y), -1)
+        self.y_mean_, self.y_scale_ = np.asarray(mean * size), np.asarray(spread * size)
         batch = batch.take(used)
         fitted = self._fit_parts(batch, targets, weight, None, np.ones(len(y), dtype=bool))
         left_out = left_out_of(fitted)
