@@ -66,7 +66,8 @@ def test_classifiers_are_shown_by_halves_where_their_record_is_there(figures):
     assert head.index("confirmation half, 6 sets") < head.index("development half, 6 sets")
     assert ours == "| `RNTKClassifier()` | 85.12 (2.00) |  | 85.12 (2.00) |  |"
     assert "| MiniRocket | 84.00 (2.50) | 3 / 1 / 2 | 84.00 (2.50) | 3 / 1 / 2 |" in shown
-    assert "201 core seconds of fitting and predicting, MiniRocket 40," in " ".join(shown)
+    said = " ".join(shown)
+    assert "on the confirmation half `RNTKClassifier()` takes 100, MiniRocket in the same run 20; on the" in said
 
 
 def test_records_on_pages_are_of_full_runs(figures):

@@ -11,8 +11,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, recall_score
 from sklearn.model_selection import LeaveOneOut, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from helpers.data import waves
 from rntk import (
@@ -28,12 +29,14 @@ from rntk import (
     suggest,
 )
 from rntk.activations import HermiteActivation
+from rntk.errors import SequenceError
 from rntk.learners.ensemble import learners, recipe, stacking
 from rntk.learners.ensemble.learners import sample
 from rntk.learners.ensemble.leave_one_out import feature_path, fit_ridge, ridge_path
 from rntk.learners.ensemble.recipe import affordable, parts_for, spans
 from rntk.learners.ensemble.stacking import mixture_weights, stack_classes, stack_values
 from rntk.learners.ensemble.views import VIEWS, View, differs_in_level_or_size
+from rntk.preprocessing import Interpolate
 
 BOTH = pytest.mark.parametrize("learner", [RNTKClassifier, RNTKRegressor])
 
@@ -344,7 +347,7 @@ def of_sizes(*sizes: int, length: int = 30) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1, 1), (2, 2), (2, 2, 2), (1, 8), (1, 8, 8), (3, 60)])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1, 1), (2, 2), (2, 2, 2), (1, 8), (1, 8, 8), (3, 300)])
 def test_few_of_a_class(sizes):
     X, y = of_sizes(*sizes)
     new, wanted = of_sizes(*[10] * len(sizes))
@@ -386,14 +389,27 @@ def test_duplicates_with_different_labels_are_doubtful():
     assert np.abs(chances[0] - 0.5).max() < np.abs(chances[1:10] - 0.5).max()
 
 
+@BOTH
+def test_missing_values_are_refused_by_the_name_of_what_fills_them_in(learner):
+    X, y = of_sizes(6, 6)
+    X[3, 4] = np.nan
+    with pytest.raises(
+        SequenceError, match=r"sequence 3 has 1 NaN at step 4[^$]*make_pipeline\(Interpolate\(\), learner"
+    ):
+        learner().fit(X, y)
+    model = make_pipeline(Interpolate(), learner()).fit(X, y)
+    assert model.score(X, y) > 0.5
+
+
 def test_balanced_classes():
     rng = np.random.default_rng(11)
     y = np.repeat([0, 1], [60, 6])
-    X = np.sin(np.arange(20) * (0.3 + 0.04 * y[:, None])) + rng.standard_normal((66, 20))
+    X = np.sin(np.arange(20) * (0.3 + 0.12 * y[:, None])) + rng.standard_normal((66, 20))
     new_y = np.repeat([0, 1], 40)
-    new = np.sin(np.arange(20) * (0.3 + 0.04 * new_y[:, None])) + rng.standard_normal((80, 20))
+    new = np.sin(np.arange(20) * (0.3 + 0.12 * new_y[:, None])) + rng.standard_normal((80, 20))
     plain, balanced = RNTKClassifier().fit(X, y), RNTKClassifier(class_weight="balanced").fit(X, y)
-    assert (balanced.predict(new) == 1).mean() > (plain.predict(new) == 1).mean()
+    found, missed = (recall_score(new_y, each.predict(new)) for each in (balanced, plain))  # of the rare class
+    assert found > 0.6 > missed
     weight = np.where(y == 0, 66 / 120, 66 / 12)
     np.testing.assert_allclose(
         balanced.predict_proba(new), RNTKClassifier().fit(X, y, weight).predict_proba(new), rtol=1e-6

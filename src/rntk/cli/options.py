@@ -29,15 +29,12 @@ MissingOption = Annotated[
 HeaderOption = Annotated[
     bool | None, typer.Option("--header/--no-header", help="Whether the first row of a .csv holds names; looked at.")
 ]
-DecimalOption = Annotated[
-    str | None, typer.Option(metavar="SIGN", help="How numbers are written in a .csv or .tsv: with . or with ,")
-]
+DecimalOption = Annotated[str | None, typer.Option(metavar="SIGN", help="Decimal sign in a .csv or .tsv: . or ,")]
 TaskOption = Annotated[
     str,
     typer.Option(
         metavar="TASK",
-        help="auto, classify or regress; auto: numbers are targets if they have fractions or none occurs twice, other "
-        "labels classes.",
+        help="auto, classify or regress; auto regresses on numbers with fractions, or all different.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

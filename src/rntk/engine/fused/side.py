@@ -127,7 +127,7 @@ def make_way(plan: Plan, batch: SequenceBatch, needs: Needs | None = None) -> Fu
         width = PANEL_BYTES // dtype.itemsize
         by_step = network.readout.every_step
         right = pack_panels(stack, batch, width, by_step=by_step)
-        left = pack_panels(stack, batch, 32, by_step=False, align_end=False) if by_step else right
+        left = pack_panels(stack, batch, 128, by_step=False, align_end=False) if by_step else right
     if network.readout.averages:
         # The weights already hold ψ but for one exponent per sequence; the mean divides by the length.
         top = top_exponents(stack, batch)

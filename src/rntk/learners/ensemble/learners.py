@@ -44,6 +44,8 @@ Decided = Callable[[Array, float], NDArray[np.bool_]]
 SHOWN = {"ridge": "ridge", "score": "mean_test_score", "weight": "weight"}
 #: Sequences at most that landmarks, and what views take from the data, come from.
 SAMPLE = 1000
+#: Channels that take as long as the rest of a kernel's recursion.
+CHANNELS = 16
 #: Numbers in a block of sequences as a view shows them.
 BLOCK_NUMBERS = 1 << 22
 
@@ -265,7 +267,7 @@ class _Ensemble(KernelLearner):
         return notes
 
     def _add_up(self, X: Any, of: Callable[[Array], Array], enough: Decided | None = None) -> Array:
-        """The members' predictions (n, k), passed through `of` and added up by weight, heaviest first.
+        """The members' predictions (n, k), passed through `of` and added up: most weight for its price comes first.
 
         `enough(sums, rest)` says which sequences need no more, where members of weight `rest` are still to come.
         """
@@ -273,7 +275,8 @@ class _Ensemble(KernelLearner):
         sums = np.zeros((len(batch), self.members_[0].coefficients.shape[1]))
         rows, rest = np.arange(len(batch)), 1.0
         with progress_bar("Prediction", len(self.members_), self.progress) as bar:
-            for member, prepared in zip(self.members_, self._training(), strict=True):
+            pairs = zip(self.members_, self._training(), strict=True)
+            for member, prepared in sorted(pairs, key=lambda pair: -pair[0].weight / price(pair[0], batch)):
                 with bar.part(1.0):
                     for part in blocks(rows, batch):
                         scores = scores_of(member, prepared, member.view(batch.take(part)))
@@ -418,6 +421,9 @@ class RNTKClassifier(ClassifierMixin, _Ensemble):  # type: ignore[misc]
     Nothing can be learned about a class from its only member when that is left out. Such sequences are in the models,
     and have no say in ridges and weights; where there are no others, parts have equal weights.
 
+    Missing values are refused, by name and place. `make_pipeline(Interpolate(), RNTKClassifier())` fills them in, with
+    `rntk.preprocessing.Interpolate`.
+
     Ties in `cv_results_`: higher accuracy, then smaller squared error of the left-out scores, then what is first.
 
     Examples
@@ -551,6 +557,10 @@ class RNTKRegressor(RegressorMixin, _Ensemble):  # type: ignore[misc]
     loo_score_ : float
         Leave-one-out R² of the ensemble: weighted on the same data, so a little too good.
 
+    Notes
+    -----
+    Missing values are treated as by `RNTKClassifier`.
+
     Examples
     --------
     >>> import numpy as np
@@ -644,6 +654,12 @@ def see(
     landmarks.fit(view(some))
     parts = blocks(np.arange(len(batch)), batch)
     return Seen(view, landmarks, np.concatenate([landmarks.transform(view(batch.take(part))) for part in parts]))
+
+
+def price(member: Member, batch: SequenceBatch) -> float:
+    """About what predictions for `batch` cost, up to a factor that all members share: pairs of steps, by channels."""
+    steps = batch.max_length / member.view.block
+    return (steps if member.landmarks else steps**2) * (1 + member.view.channels(batch.n_channels) / CHANNELS)
 
 
 def scores_of(member: Member, prepared: PreparedSequences | None, shown: SequenceBatch) -> Array:

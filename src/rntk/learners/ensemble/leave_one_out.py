@@ -41,7 +41,7 @@ class RidgePath(NamedTuple):
 def ridge_path(K: Array, targets: Array, ridges: Array, weight: Array | None = None) -> RidgePath:
     """Fit (n, k) `targets` for every ridge in `ridges`, all positive; `weight` (n,) is one for every sequence."""
     root = np.ones(len(K)) if weight is None else np.sqrt(weight)
-    value, vector = linalg.eigh(K if weight is None else K * np.outer(root, root))
+    value, vector = linalg.eigh(K if weight is None else K * np.outer(root, root), driver="evd")
     return _path(value, vector, root, targets, ridges)
 
 
@@ -52,7 +52,7 @@ def feature_path(features: Array, targets: Array, ridges: Array, weight: Array |
         return ridge_path(features @ features.T, targets, ridges, weight)
     root = np.ones(n) if weight is None else np.sqrt(weight)
     scaled = features * root[:, None]
-    value, right = linalg.eigh(scaled.T @ scaled)
+    value, right = linalg.eigh(scaled.T @ scaled, driver="evd")
     kept = value > value[-1] * d * np.finfo(np.float64).eps
     value = value[kept]
     return _path(value, scaled @ (right[:, kept] / np.sqrt(value)), root, targets, ridges)

@@ -98,6 +98,12 @@ class View:
         shown = self._look(batch)
         return add_clock(shown, self.clock * batch.n_channels**0.5) if self.clock else shown
 
+    def channels(self, count: int) -> int:
+        """How many channels it makes of `count`."""
+        if self.name == "windows":
+            return count * WINDOW
+        return count * (self.span // 2 + 1) if self.name == "spectrum" else count + bool(self.clock)
+
     def _look(self, batch: SequenceBatch) -> SequenceBatch:
         if self.name == "scaled":
             values = (batch.values - np.asarray(self.mean)) / np.asarray(self.deviation)
