@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .language import Vector, matrix, nonlinearity, normalise, vector
+
+
+#: A deviation, or one for each gate: {"z": 1.0, "r": 1.2}.
+Sigma = float | Mapping[str, float]
+
+
+def of(sigma: Sigma, gate: str) -> float:
+    """The deviation of a gate."""
+    if not isinstance(sigma, Mapping):
+        return sigma
+    if gate not in sigma:
+        raise ValueError(f"deviations by gate must name {gate!r} too; they name {', '.join(sigma) or 'none'}")
+    return sigma[gate]
+
+
+def bias(gate: str, sigma_b: Sigma) -> Vector | float:
+    """b of a gate, or 0."""
+    return vector(f"b_{gate}", of(sigma_b, gate)) if of(sigma_b, gate) else 0.0
+
+
+def affine(gate: str, h: Vector, x: Vector, sigma_w: Sigma, sigma_u: Sigma, sigma_b: Sigma) -> Vector:
+    """W h + U x + b of a gate."""
+    g = matrix(f"W_{gate}", of(sigma_w, gate)) @ h + matrix(f"U_{gate}", of(sigma_u, gate)) @ x
+    return g + bias(gate, sigma_b)
 
 
 def elman(
@@ -13,3 +38,56 @@ def elman(
     """h ← φ(W h + U x + b)."""
     g = matrix("W", sigma_w) @ h + matrix("U", sigma_u) @ x
     return nonlinearity(activation)(g + vector("b", sigma_b) if sigma_b else g)
+
+
+def gru(
+    x: Vector,
+    h: Vector,
+    *,
+    reset: str = "after",
+    gate: Any = "sigmoid",
+    activation: Any = "tanh",
+    sigma_w: Sigma = 1.0,
+    sigma_u: Sigma = 1.0,
+    sigma_b: Sigma = 0.0,
+) -> Vector:
+    """h ← (1 - z) c + z h; the gate r meets the product W h ("after") or h itself ("before")."""
+    sigma, phi = nonlinearity(gate), nonlinearity(activation)
+    z, r = (sigma(affine(k, h, x, sigma_w, sigma_u, sigma_b)) for k in "zr")
+    W, u = matrix("W_c", of(sigma_w, "c")), matrix("U_c", of(sigma_u, "c")) @ x + bias("c", sigma_b)
+    c = phi(u + r * (W @ h + bias("h", sigma_b))) if reset == "after" else phi(u + W @ (r * h))
+    return (1 - z) * c + z * h
+
+
+def lstm(
+    x: Vector,
+    h: Vector,
+    c: Vector,
+    *,
+    gate: Any = "sigmoid",
+    activation: Any = "tanh",
+    sigma_w: Sigma = 1.0,
+    sigma_u: Sigma = 1.0,
+    sigma_b: Sigma = 0.0,
+) -> tuple[Vector, Vector]:
+    """c ← f c + i φ(g), h ← o φ(c)."""
+    sigma, phi = nonlinearity(gate), nonlinearity(activation)
+    i, f, g, o = (affine(k, h, x, sigma_w, sigma_u, sigma_b) for k in "ifgo")
+    c = sigma(f) * c + sigma(i) * phi(g)
+    return sigma(o) * phi(c), c
+
+
+def minimal(
+    x: Vector,
+    h: Vector,
+    *,
+    gate: Any = "sigmoid",
+    activation: Any = "tanh",
+    sigma_w: Sigma = 1.0,
+    sigma_u: Sigma = 1.0,
+    sigma_b: Sigma = 0.0,
+) -> Vector:
+    """The minimal gated unit: one gate z, c = φ(W (z h) + U x + b), h ← (1 - z) c + z h."""
+    z = nonlinearity(gate)(affine("z", h, x, sigma_w, sigma_u, sigma_b))
+    c = nonlinearity(activation)(affine("c", z * h, x, sigma_w, sigma_u, sigma_b))
+    return (1 - z) * c + z * h

@@ -344,6 +344,7 @@ class _Writer:
         self.initial: list[float] = []
         self.instructions: list[Instruction] = []
         self.automatic: set[str] = set()
+        self.made: dict[Any, str] = {}  # equal operations on equal vectors are one
         self.output = ""
 
     def layer(
@@ -361,7 +362,6 @@ class _Writer:
             old = self.names[node]
             if old in self.automatic:
                 self._rename(old, name)
-                self.names[node] = name
             else:
                 self.instructions.append(LinComp(name, (1.0,), (old,)))
         self.output = self.names[output]
@@ -381,7 +381,10 @@ class _Writer:
 
     def _instruct(self, node: Vector, end: str) -> str:
         of = tuple(self.names[each] for each in node.of)
-        out = f"{'k' if node.kind == 'nonlin' else 'g'}{len(self.instructions) + 1}"
+        key = node.kind, node.detail, of
+        if key in self.made:
+            return self.made[key]
+        out = self.made[key] = f"{'k' if node.kind == 'nonlin' else 'g'}{len(self.instructions) + 1}"
         if node.kind in ("input", "state"):
             raise ValueError("a cell may only use the inputs and states that it is given")
         if node.kind == "bias":
@@ -410,6 +413,11 @@ class _Writer:
 
     def _rename(self, old: str, new: str) -> None:
         self.automatic.discard(old)
+        self.made = {
+            (kind, detail, tuple(new if o == old else o for o in of)): new if out == old else out
+            for (kind, detail, of), out in self.made.items()
+        }
+        self.names = {node: new if name == old else name for node, name in self.names.items()}
         self.instructions = [
             replace(each, out=new if each.out == old else each.out, of=tuple(new if o == old else o for o in each.of))
             for each in self.instructions

@@ -179,9 +179,9 @@ class Table:
             elif a == b and self.owners[0] is self.owners[1]:
                 # A sequence with itself, bit by bit: a kink would see the rounding of a correlation of one.
                 own = self.owners[0].pair(a, a)
+                found = Pair(*(np.array(np.broadcast_to(table, self.shape)) for table in found))
                 for table, diagonal in zip(found, own, strict=True):
-                    if np.ndim(table):
-                        np.fill_diagonal(table, diagonal)
+                    np.fill_diagonal(table, diagonal)
             self.pairs[a, b] = found
         return found
 

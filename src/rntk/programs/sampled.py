@@ -1,0 +1,164 @@
+"""Kernels of programs by sampling: one sample set, drawn once per sequence, and tables over pairs of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..runtime import Execution
+from .program import INPUT, MatMul, Program
+from .sampling import Noise, Replicate
+from .tangents import Compiled, Recursion, compiled_recursion
+
+Array = NDArray[Any]
+
+
+@dataclass(eq=False)
+class Drawn:
+    """What is kept of a sequence in one replicate.
+
+    Attributes
+    ----------
+    inputs : ndarray
+        (T, m).
+    output : ndarray
+        (T, M) what the readout multiplies.
+    sources : dict
+        (T, M) what matrices multiply, by name.
+    factors : ndarray
+        (F, T, M) local derivatives.
+    """
+
+    inputs: Array
+    output: Array
+    sources: dict[str, Array]
+    factors: Array
+
+
+class SampleSet:
+    """Samples of a program for any number of sequences; those that come later are drawn given the earlier ones.
+
+    Parameters
+    ----------
+    program : Program
+    tied : bool
+        Whether all steps share their weights.
+    points : int
+        Samples of each scramble.
+    scrambles : int
+        Independent replicates, at least two.
+    seed : int
+    method : {"auto", "sobol", "random", "network"}
+        "auto" is Sobol points as long as the first sequences have fewer steps in all than there are points, otherwise
+        real networks of that width.
+
+    Attributes
+    ----------
+    drawn : dict
+        Row of every sequence by its numbers.
+    """
+
+    def __init__(
+        self, program: Program, *, tied: bool, points: int, scrambles: int, seed: int, method: str = "auto"
+    ) -> None:
+        self.program, self.tied, self.points, self.seed, self.method = program, tied, points, seed, method
+        self.recursion = Recursion(program)
+        self.compiled = Compiled.of(self.recursion)
+        hidden = (each.of[0] for each in program.instructions if isinstance(each, MatMul))
+        self.sources = [name for name in dict.fromkeys(hidden) if name != INPUT]
+        self.known: dict[bytes, int] = {}
+        self.kept: list[list[Drawn]] = [[] for _ in range(scrambles)]
+        self.replicates: list[Replicate] = []
+
+    def add(self, sequences: list[Array], run: Execution) -> list[int]:
+        """The numbers of some sequences, (T, m) each; those that are new are drawn, all together."""
+        keys = [each.tobytes() + str(each.shape).encode() for each in sequences]
+        new: dict[bytes, Array] = {key: each for key, each in zip(keys, sequences, strict=True) if key not in self.known}
+        if new:
+            if not self.replicates:
+                self._begin(sum(map(len, new.values())))
+            for key in new:
+                self.known[key] = len(self.known)
+            work = list(range(len(self.replicates)))
+            run.each(lambda r: self._draw(r, list(new.values())), work)
+        return [self.known[key] for key in keys]
+
+    def _begin(self, rows: int) -> None:
+        method = self.method
+        if method == "auto":
+            method = "sobol" if rows <= self.points else "network"
+        for child in np.random.SeedSequence(self.seed).spawn(len(self.kept)):
+            noise = Noise(self.points, np.random.default_rng(child), sobol=method == "sobol")
+            self.replicates.append(Replicate(self.program, self.points, self.tied, method == "network", noise))
+        self.method = method
+
+    def _draw(self, r: int, sequences: list[Array]) -> float:
+        names, M = self.recursion.derivatives, self.points
+        fresh = [
+            Drawn(
+                each,
+                np.empty((len(each), M)),
+                {name: np.empty((len(each), M)) for name in self.sources},
+                np.empty((len(names), len(each), M)),
+            )
+            for each in sequences
+        ]
+
+        def keep(values: dict[str, Any], live: list[int], t: int) -> None:
+            factors = [np.broadcast_to(each, (len(live), M)) for each in self.recursion.values(values)]
+            for k, i in enumerate(live):
+                fresh[i].output[t] = values[self.program.output][k]
+                for name in self.sources:
+                    fresh[i].sources[name][t] = values[name][k]
+                for number, factor in enumerate(factors):
+                    fresh[i].factors[number, t] = factor[k]
+
+        self.replicates[r].run(sequences, keep)
+        self.kept[r] += fresh
+        return 1.0
+
+    # -- tables --------------------------------------------------------------------------------------------------------
+
+    def moments(self, r: int, i: int, j: int) -> Array:
+        """(T, T') E[h h'] of the outputs of two sequences, in one replicate."""
+        a, b = self.kept[r][i], self.kept[r][j]
+        return np.asarray(a.output @ b.output.T / self.points)
+
+    def direct(self, r: int, i: int, j: int, rates: Mapping[str, float]) -> Array:
+        """(pairs of families, T, T') what the weights that two families share contribute themselves."""
+        a, b = self.kept[r][i], self.kept[r][j]
+        grams: dict[Any, Array] = {}
+        found = np.zeros((len(self.recursion.direct), len(a.inputs), len(b.inputs)))
+        for k, pair in enumerate(self.recursion.direct):
+            for factor, left, right in self.recursion.links[pair]:
+                name = self.recursion.weight_of(left)
+                sources = self.recursion.reads(left), self.recursion.reads(right)
+                if sources not in grams:
+                    grams[sources] = self._gram(a, b, *sources)
+                rate = rates.get(name, rates.get(name.rstrip("0123456789"), 1.0))
+                found[k] += rate * factor * self.program.weight[name].sigma ** 2 * grams[sources]
+        return found
+
+    def _gram(self, a: Drawn, b: Drawn, left: str | None, right: str | None) -> Array:
+        if left is None or right is None:
+            return np.ones((len(a.inputs), len(b.inputs)))
+        if left == INPUT:
+            return np.asarray(a.inputs @ b.inputs.T / a.inputs.shape[1])
+        return np.asarray(a.sources[left] @ b.sources[right].T / self.points)
+
+    def tangents(self, r: int, i: int, j: int, rates: Mapping[str, float]) -> Array:
+        """(T, T') covariance of the tangents of the outputs of two sequences, in one replicate."""
+        a, b = self.kept[r][i], self.kept[r][j]
+        direct = self.direct(r, i, j, rates)
+        _, T, S = direct.shape
+        slots, numbers, tables = self.compiled.sizes
+        work = np.zeros((slots, 2, S + 1, self.points))
+        out = np.zeros((tables, T + 1, S + 1))
+        compiled_recursion(np.dtype(np.float64))(
+            self.compiled.code, self.compiled.scales, self.tied, a.factors, b.factors, direct, work, np.zeros(numbers), out
+        )
+        return out[self.recursion.output_table, 1:, 1:]

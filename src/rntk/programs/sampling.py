@@ -1,0 +1,196 @@
+"""Samples of all vectors of a program, for programs whose expectations have no closed form.
+
+One sample is one unit of the infinitely wide network: all its numbers, at all steps of all sequences, jointly. They are
+drawn step by step. A product of a matrix with a vector a is Gaussian, with covariances σ² E[a a'] over all steps and
+sequences that went before, and E is the mean over the samples: so covariances are those of some vectors, positive
+semi-definite, and later sequences are drawn given earlier ones, which stay as they are. Where there are more steps than
+samples a real network of this width takes the place, which has the same law.
+
+Normal numbers come from scrambled Sobol points, their dimensions in random order, several scrambles apart: each is a
+recursion of its own, and their spread is the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import ndtri
+
+from .program import INPUT, ONES, LinComp, MatMul, Nonlin, Normalise, Program
+
+Array = NDArray[Any]
+#: Dimensions of Sobol points that are known; beyond them numbers are plain random.
+DIMENSIONS = 21201
+#: White noise on Gaussian vectors, relative to the largest variance: it keeps factors of covariances apart.
+NUGGET = 1e-10
+BITS = 32
+
+
+@cache
+def sobol_directions(count: int) -> NDArray[np.uint32]:
+    """(count, dimensions) direction numbers of Sobol's sequence, those of the bits of an index below 2^count."""
+    from scipy.stats import qmc
+
+    engine = qmc.Sobol(DIMENSIONS, scramble=False)
+    found, before = [], np.zeros(DIMENSIONS, dtype=np.uint32)
+    for bit in range(count):
+        engine.reset()
+        engine.fast_forward(2**bit)
+        point = (engine.random(1)[0] * 2.0**BITS).astype(np.uint32)
+        before = point ^ before  # the Gray code of 2^b has two bits, b and b - 1
+        found.append(before)
+    return np.stack(found)
+
+
+class Noise:
+    """Standard normal numbers, a row of M at a time: scrambled Sobol points, or plain random ones."""
+
+    def __init__(self, points: int, rng: np.random.Generator, *, sobol: bool) -> None:
+        self.points, self.rng = points, rng
+        self.bits = int(points - 1).bit_length()
+        self.dimensions = rng.permutation(DIMENSIONS) if sobol and points == 2**self.bits else np.empty(0, np.int64)
+        self.used = 0
+
+    def rows(self, count: int) -> Array:
+        """(count, M) numbers; the dimensions of a call are random ones of those that come next."""
+        chosen = self.dimensions[self.used : self.used + count]
+        self.used += count
+        plain = self.rng.standard_normal((count - len(chosen), self.points))
+        return np.concatenate([self._sobol(chosen), plain]) if len(chosen) else plain
+
+    def _sobol(self, dimensions: NDArray[np.int64]) -> Array:
+        directions = sobol_directions(self.bits)[:, dimensions]
+        # A random lower triangular matrix of bits on the digits of each coordinate, then a shift.
+        scrambled, one = np.zeros_like(directions), np.uint32(1)
+        for k in range(BITS):
+            place = np.uint32(BITS - 1 - k)
+            column = self.rng.integers(0, 2**32, len(dimensions), dtype=np.uint32)
+            column = (column & ((one << place) - one)) | (one << place)
+            scrambled ^= ((directions >> place) & one) * column
+        x = self.rng.integers(0, 2**32, (len(dimensions), 1), dtype=np.uint32)
+        for direction in scrambled:
+            x = np.concatenate([x, x ^ direction[:, None]], axis=1)
+        return np.asarray(ndtri((x + 0.5) / 2.0**BITS))
+
+
+@dataclass(eq=False)
+class Growing:
+    """Products of one matrix, drawn in blocks: what it multiplied, its noise, and the factor of all covariances."""
+
+    sources: Array
+    noise: Array
+    root: Array
+
+    def extend(self, sources: Array, sigma: float, noise: Noise) -> Array:
+        """σ A a for more vectors a, (k, M), given all products so far."""
+        old, new, points = len(self.sources), len(sources), noise.points
+        self.sources = np.concatenate([self.sources, sources])
+        self.noise = np.concatenate([self.noise, noise.rows(new)])
+        covariance = sources @ self.sources.T / points
+        grown = np.zeros((old + new, old + new))
+        grown[:old, :old] = self.root
+        if old:
+            grown[old:, :old] = solve_triangular(self.root, covariance[:, :old].T, lower=True, check_finite=False).T
+        rest = covariance[:, old:] - grown[old:, :old] @ grown[old:, :old].T
+        largest = np.diagonal(covariance[:, old:]).max()
+        rest[np.diag_indices(new)] += NUGGET * max(largest, 1e-300)
+        grown[old:, old:] = np.linalg.cholesky((rest + rest.T) / 2)
+        self.root = grown
+        return np.asarray(sigma * (grown[old:] @ self.noise))
+
+
+@dataclass(eq=False)
+class Replicate:
+    """One set of M samples.
+
+    Attributes
+    ----------
+    program : Program
+    points : int
+        M.
+    tied : bool
+    network : bool
+        Whether products are those of real matrices.
+    noise : Noise
+        Of products, and of all that is the same for all sequences.
+    keep : callable
+        What to keep of a step: (values of all vectors by name, sequences alive, step) to None.
+    """
+
+    program: Program
+    points: int
+    tied: bool
+    network: bool
+    noise: Noise
+    growing: dict[Any, Growing] = field(default_factory=dict)
+    fixed: dict[Any, Array] = field(default_factory=dict)
+
+    def run(self, sequences: list[Array], keep: Callable[[dict[str, Any], list[int], int], None]) -> None:
+        """Draw all vectors of all steps of some sequences, (T_i, m) each, given those drawn before."""
+        program, shape = self.program, (len(sequences), self.points)
+        states = {
+            name: sigma * self.noise.rng.standard_normal(shape) if sigma else np.zeros(shape)
+            for name, sigma in zip(program.states, program.initial, strict=True)
+        }
+        for t in range(max(map(len, sequences))):
+            live = [i for i, each in enumerate(sequences) if len(each) > t]
+            x = np.stack([sequences[i][t] for i in live])
+            values: dict[str, Any] = {f"{name}-": state[live] for name, state in states.items()}
+            self.step(values, x, t)
+            for name, state in states.items():
+                state[live] = values[name]
+            keep(values, live, t)
+
+    def step(self, values: dict[str, Any], x: Array, t: int) -> None:
+        """Fill in all vectors of a step, (L, M) each."""
+        values[ONES] = np.ones((1, self.points))
+        for weight in self.program.weights:
+            if weight.vector:
+                drawn = self._fixed((weight.name, None if self.tied else t), (1,))
+                values[weight.name] = weight.mean + weight.sigma * drawn
+        for each in self.program.instructions:
+            of = [values.get(name) for name in each.of]
+            if isinstance(each, MatMul):
+                out = self._product(each, x if each.of[0] == INPUT else of[0], t)
+            elif isinstance(each, LinComp):
+                out = sum(c * v for c, v in zip(each.coefficients, of, strict=True))
+            elif isinstance(each, Nonlin):
+                out = each.function.value(*of)
+            else:
+                assert isinstance(each, Normalise)
+                mean, over = moments_over_units(of[0])
+                out = (of[0] - mean) * over
+            values[each.out] = np.broadcast_to(out, (len(x), self.points))
+
+    def _fixed(self, key: Any, shape: tuple[int, ...]) -> Array:
+        """Noise that is the same for all sequences: of vectors of weights, and of matrices that multiply inputs."""
+        if key not in self.fixed:
+            self.fixed[key] = self.noise.rows(shape[0])
+        return self.fixed[key]
+
+    def _product(self, each: MatMul, source: Array, t: int) -> Array:
+        sigma, key = self.program.weight[each.matrix].sigma, (each.matrix, None if self.tied else t)
+        if each.of[0] == INPUT:
+            columns = source.shape[1]
+            return np.asarray(sigma / np.sqrt(columns) * (source @ self._fixed(key, (columns,))))
+        if not source.any():
+            return np.zeros_like(source)
+        if self.network:
+            if key not in self.fixed:
+                self.fixed[key] = self.noise.rng.standard_normal((self.points, self.points))
+            return np.asarray(sigma / np.sqrt(self.points) * (source @ self.fixed[key]))
+        empty = np.empty((0, self.points))
+        growing = self.growing.setdefault(key, Growing(empty, empty, np.empty((0, 0))))
+        return growing.extend(source, sigma, self.noise)
+
+
+def moments_over_units(values: Array) -> tuple[Array, Array]:
+    """The mean over samples and one over the deviation, (L, 1) each."""
+    mean, spread = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True)
+    return mean, np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
