@@ -250,12 +250,29 @@ def parameters_of(cell: Cell) -> dict[str, Any]:
     return {each.name: each.default for each in found if each.kind is each.KEYWORD_ONLY}
 
 
-def state_names(cell: Cell) -> list[str]:
+def states(count: Callable[..., int]) -> Callable[[Cell], Cell]:
+    """For cells whose number of states depends on their parameters: `cell(x, *h, ...)` has `count(**parameters)`."""
+
+    def mark(cell: Cell) -> Cell:
+        cell.count_states = count  # type: ignore[attr-defined]
+        return cell
+
+    return mark
+
+
+def state_names(cell: Cell, parameters: Mapping[str, Any]) -> list[str]:
     """The states of a cell: its arguments after the inputs."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [each.name for each in inspect.signature(cell).parameters.values() if each.kind in kinds]
+    found = inspect.signature(cell).parameters.values()
+    names = [each.name for each in found if each.kind in kinds]
     if not names:
         raise ValueError(f"a cell takes the inputs of a step and its states, cell(x, h, *, ...); {cell!r} takes nothing")
+    for each in found:
+        if each.kind is inspect.Parameter.VAR_POSITIONAL:
+            if not hasattr(cell, "count_states"):
+                raise ValueError(f"how many states *{each.name} are, rntk.programs.states must say of {cell!r}")
+            count = check_count("the number of states", cell.count_states(**parameters))
+            names += [f"{each.name}_{k}_" for k in range(count)] if count > 1 else [each.name]
     return names[1:]
 
 
@@ -296,12 +313,12 @@ def trace(cell: Cell, *, depth: int = 1, sigma_h: float | Sequence[float] = 0.0,
     known = parameters_of(cell)
     if unknown := sorted(set(parameters) - set(known)):
         raise ValueError(f"{name} has no parameter {unknown[0]!r}; it has {', '.join(known) or 'none'}")
-    states = state_names(cell)
     starts = per_layer("sigma_h", sigma_h, depth)
     writer = _Writer(depth)
     below: Vector = Vector("input")
     for layer in range(depth):
-        own = {key: _of_layer(key, value, layer, depth) for key, value in parameters.items()}
+        own = {key: _of_layer(known[key], key, value, layer, depth) for key, value in parameters.items()}
+        states = state_names(cell, {**known, **own})
         before = [Vector("state") for _ in states]
         after = cell(below, *before, **own)
         after = tuple(after) if isinstance(after, tuple | list) else (after,)
@@ -325,8 +342,8 @@ def per_layer(name: str, value: Any, depth: int) -> list[float]:
     return values
 
 
-def _of_layer(name: str, value: Any, layer: int, depth: int) -> Any:
-    if not isinstance(value, list | tuple):
+def _of_layer(default: Any, name: str, value: Any, layer: int, depth: int) -> Any:
+    if not isinstance(value, list | tuple) or (isinstance(default, list | tuple) and not isinstance(value[0], list | tuple)):
         return value
     if len(value) != depth:
         raise ValueError(f"{name} must be one value or one per layer ({depth}), not {value!r}")
@@ -381,14 +398,14 @@ class _Writer:
 
     def _instruct(self, node: Vector, end: str) -> str:
         of = tuple(self.names[each] for each in node.of)
-        key = node.kind, node.detail, of
-        if key in self.made:
-            return self.made[key]
-        out = self.made[key] = f"{'k' if node.kind == 'nonlin' else 'g'}{len(self.instructions) + 1}"
         if node.kind in ("input", "state"):
             raise ValueError("a cell may only use the inputs and states that it is given")
         if node.kind == "bias":
             return self._weight(node.detail, end)
+        key = node.kind, node.detail, of
+        if key in self.made:
+            return self.made[key]
+        out = self.made[key] = f"{'k' if node.kind == 'nonlin' else 'g'}{len(self.instructions) + 1}"
         if node.kind == "matmul":
             self.instructions.append(MatMul(out, self._weight(node.detail, end), of))
         elif node.kind == "lincomp":

@@ -14,7 +14,7 @@ The rate of a group of weights is its learning rate: 0 for one that is frozen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..sequences import SequenceBatch
 from .expectations import Side, expectations, spread
-from .language import ONE, Weight
+from .language import Weight
 from .program import INPUT, ONES, LinComp, MatMul, Nonlin, Normalise, Program
 from .structure import Factor, Structure
 
@@ -271,11 +271,12 @@ class Table:
     def inner(self, t: int, s: int) -> Array:
         """<x_t, x'_s>/m."""
         x, y = self.left.values[:, t], self.right.values[:, s]
-        return np.asarray(x @ y.T if self.crossed else np.einsum("nm,nm->n", x, y)) / x.shape[1]
+        # Summed in one order, so that equal sequences have a correlation of one to the last bit.
+        return np.asarray(np.einsum("nm,km->nk" if self.crossed else "nm,nm->n", x, y)) / x.shape[1]
 
     # -- outputs -------------------------------------------------------------------------------------------------------
 
-    def outputs(self, steps: list[tuple[int, int]]) -> dict[tuple[int, int], Pair]:
+    def each_output(self, steps: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], Pair]]:
         """M and T of the output at pairs of steps; the table is filled from its beginning, so that nothing recurs far."""
         wanted, out = set(steps), self.program.output
         if self.structure.remembers or not self.tied:
@@ -285,12 +286,14 @@ class Table:
             order = sorted({(t - k, s - k) for t, s in steps for k in range(min(t, s) + 1)})
         for owner in self.owners:
             owner.fill(max(max(each) for each in order))
-        found = {}
+        row = 0
         for t, s in order:
+            if t > row and self.owners:  # nothing looks further back than one step
+                row = t
+                self.pairs = {key: pair for key, pair in self.pairs.items() if key[0].step >= t - 1}
             pair = self.pair(At(out, t), At(out, s))
             if (t, s) in wanted:
-                found[t, s] = pair
-        return found
+                yield (t, s), pair
 
     def fill(self, last: int) -> None:
         """The outputs of a table of single sequences, up to a step that they have."""
@@ -305,5 +308,3 @@ def _sum(parts: Any) -> Pair:
         moment, tangent = moment + c * pair.moment, tangent + c * pair.tangent
     return Pair(moment, tangent)
 
-
-__all__ = ["ONE", "At", "Pair", "Table"]

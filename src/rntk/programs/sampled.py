@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -58,8 +60,8 @@ class SampleSet:
 
     Attributes
     ----------
-    drawn : dict
-        Row of every sequence by its numbers.
+    known : dict
+        The number of every sequence, by its bytes.
     """
 
     def __init__(
@@ -71,32 +73,54 @@ class SampleSet:
         hidden = (each.of[0] for each in program.instructions if isinstance(each, MatMul))
         self.sources = [name for name in dict.fromkeys(hidden) if name != INPUT]
         self.known: dict[bytes, int] = {}
+        self.sequences: list[Array] = []
+        self.lock = RLock()
         self.kept: list[list[Drawn]] = [[] for _ in range(scrambles)]
         self.replicates: list[Replicate] = []
 
     def add(self, sequences: list[Array], run: Execution) -> list[int]:
-        """The numbers of some sequences, (T, m) each; those that are new are drawn, all together."""
+        """The numbers of some sequences, (T, m) each; those that are new are drawn, all together.
+
+        In networks nothing is drawn yet: what a sequence makes of them depends on no other one, so nothing is kept.
+        """
         keys = [each.tobytes() + str(each.shape).encode() for each in sequences]
         new: dict[bytes, Array] = {key: each for key, each in zip(keys, sequences, strict=True) if key not in self.known}
         if new:
             if not self.replicates:
                 self._begin(sum(map(len, new.values())))
-            for key in new:
+            for key, each in new.items():
                 self.known[key] = len(self.known)
-            work = list(range(len(self.replicates)))
-            run.each(lambda r: self._draw(r, list(new.values())), work)
+                if self.method == "network":
+                    self.sequences.append(each)
+            if self.method != "network":
+                run.each(lambda r: self._keep(r, list(new.values())), list(range(len(self.replicates))))
         return [self.known[key] for key in keys]
 
     def _begin(self, rows: int) -> None:
-        method = self.method
-        if method == "auto":
-            method = "sobol" if rows <= self.points else "network"
-        for child in np.random.SeedSequence(self.seed).spawn(len(self.kept)):
-            noise = Noise(self.points, np.random.default_rng(child), sobol=method == "sobol")
-            self.replicates.append(Replicate(self.program, self.points, self.tied, method == "network", noise))
-        self.method = method
+        if self.method == "auto":
+            self.method = "sobol" if rows <= self.points else "network"
+        self.replicates = [self._replicate(r) for r in range(len(self.kept))]
 
-    def _draw(self, r: int, sequences: list[Array]) -> float:
+    def _replicate(self, r: int) -> Replicate:
+        child = np.random.SeedSequence(self.seed, spawn_key=(r,))
+        noise = Noise(self.points, np.random.default_rng(child), sobol=self.method == "sobol")
+        network = (self.seed, r) if self.method == "network" else None
+        return Replicate(self.program, self.points, self.tied, network, noise)
+
+    def _keep(self, r: int, sequences: list[Array]) -> float:
+        self.kept[r] += self._draw(self.replicates[r], sequences)
+        return 1.0
+
+    @contextmanager
+    def of_replicate(self, r: int, numbers: set[int]) -> Iterator[Mapping[int, Drawn]]:
+        """What is kept of some sequences in one replicate, or made for as long as it is needed."""
+        if self.method != "network":
+            yield dict(enumerate(self.kept[r]))
+            return
+        order = sorted(numbers)
+        yield dict(zip(order, self._draw(self._replicate(r), [self.sequences[k] for k in order]), strict=True))
+
+    def _draw(self, replicate: Replicate, sequences: list[Array]) -> list[Drawn]:
         names, M = self.recursion.derivatives, self.points
         fresh = [
             Drawn(
@@ -117,20 +141,17 @@ class SampleSet:
                 for number, factor in enumerate(factors):
                     fresh[i].factors[number, t] = factor[k]
 
-        self.replicates[r].run(sequences, keep)
-        self.kept[r] += fresh
-        return 1.0
+        replicate.run(sequences, keep)
+        return fresh
 
     # -- tables --------------------------------------------------------------------------------------------------------
 
-    def moments(self, r: int, i: int, j: int) -> Array:
+    def moments(self, a: Drawn, b: Drawn) -> Array:
         """(T, T') E[h h'] of the outputs of two sequences, in one replicate."""
-        a, b = self.kept[r][i], self.kept[r][j]
         return np.asarray(a.output @ b.output.T / self.points)
 
-    def direct(self, r: int, i: int, j: int, rates: Mapping[str, float]) -> Array:
+    def direct(self, a: Drawn, b: Drawn, rates: Mapping[str, float]) -> Array:
         """(pairs of families, T, T') what the weights that two families share contribute themselves."""
-        a, b = self.kept[r][i], self.kept[r][j]
         grams: dict[Any, Array] = {}
         found = np.zeros((len(self.recursion.direct), len(a.inputs), len(b.inputs)))
         for k, pair in enumerate(self.recursion.direct):
@@ -150,10 +171,9 @@ class SampleSet:
             return np.asarray(a.inputs @ b.inputs.T / a.inputs.shape[1])
         return np.asarray(a.sources[left] @ b.sources[right].T / self.points)
 
-    def tangents(self, r: int, i: int, j: int, rates: Mapping[str, float]) -> Array:
+    def tangents(self, a: Drawn, b: Drawn, rates: Mapping[str, float]) -> Array:
         """(T, T') covariance of the tangents of the outputs of two sequences, in one replicate."""
-        a, b = self.kept[r][i], self.kept[r][j]
-        direct = self.direct(r, i, j, rates)
+        direct = self.direct(a, b, rates)
         _, T, S = direct.shape
         slots, numbers, tables = self.compiled.sizes
         work = np.zeros((slots, 2, S + 1, self.points))

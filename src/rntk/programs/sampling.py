@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,18 +116,16 @@ class Replicate:
     points : int
         M.
     tied : bool
-    network : bool
-        Whether products are those of real matrices.
+    network : tuple of int or None
+        Where products are those of real matrices, what their entries are drawn from; these depend on nothing else.
     noise : Noise
         Of products, and of all that is the same for all sequences.
-    keep : callable
-        What to keep of a step: (values of all vectors by name, sequences alive, step) to None.
     """
 
     program: Program
     points: int
     tied: bool
-    network: bool
+    network: tuple[int, ...] | None
     noise: Noise
     growing: dict[Any, Growing] = field(default_factory=dict)
     fixed: dict[Any, Array] = field(default_factory=dict)
@@ -135,7 +134,7 @@ class Replicate:
         """Draw all vectors of all steps of some sequences, (T_i, m) each, given those drawn before."""
         program, shape = self.program, (len(sequences), self.points)
         states = {
-            name: sigma * self.noise.rng.standard_normal(shape) if sigma else np.zeros(shape)
+            name: sigma * self._first(name, sequences) if sigma else np.zeros(shape)
             for name, sigma in zip(program.states, program.initial, strict=True)
         }
         for t in range(max(map(len, sequences))):
@@ -168,10 +167,24 @@ class Replicate:
                 out = (of[0] - mean) * over
             values[each.out] = np.broadcast_to(out, (len(x), self.points))
 
+    def _first(self, name: str, sequences: list[Array]) -> Array:
+        """(N, M) numbers behind a state before the first step, each sequence's own."""
+        if self.network is None:
+            return self.noise.rng.standard_normal((len(sequences), self.points))
+        return np.stack([self._keyed((name, each.tobytes()), (self.points,)) for each in sequences])
+
+    def _keyed(self, key: Any, shape: tuple[int, ...]) -> Array:
+        """Normal numbers that depend on a name only."""
+        assert self.network is not None
+        seed, *branch = self.network
+        sequence = np.random.SeedSequence(seed, spawn_key=(*branch, crc32(repr(key).encode())))
+        return np.random.default_rng(sequence).standard_normal(shape)
+
     def _fixed(self, key: Any, shape: tuple[int, ...]) -> Array:
         """Noise that is the same for all sequences: of vectors of weights, and of matrices that multiply inputs."""
         if key not in self.fixed:
-            self.fixed[key] = self.noise.rows(shape[0])
+            size = shape[0], self.points
+            self.fixed[key] = self.noise.rows(shape[0]) if self.network is None else self._keyed(key, size)
         return self.fixed[key]
 
     def _product(self, each: MatMul, source: Array, t: int) -> Array:
@@ -181,9 +194,9 @@ class Replicate:
             return np.asarray(sigma / np.sqrt(columns) * (source @ self._fixed(key, (columns,))))
         if not source.any():
             return np.zeros_like(source)
-        if self.network:
+        if self.network is not None:
             if key not in self.fixed:
-                self.fixed[key] = self.noise.rng.standard_normal((self.points, self.points))
+                self.fixed[key] = self._keyed(key, (self.points, self.points))
             return np.asarray(sigma / np.sqrt(self.points) * (source @ self.fixed[key]))
         empty = np.empty((0, self.points))
         growing = self.growing.setdefault(key, Growing(empty, empty, np.empty((0, 0))))
