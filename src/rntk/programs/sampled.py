@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
+from ..errors import check_dtype
 from ..runtime import Execution
 from .program import INPUT, MatMul, Program
 from .sampling import Noise, Replicate
@@ -41,6 +43,12 @@ class Drawn:
     factors: Array
 
 
+def one_thread_each() -> AbstractContextManager[Any]:
+    """A context in which matrix products stay on their thread: replicates are what runs at once."""
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limits
+
+
 class SampleSet:
     """Samples of a program for any number of sequences; those that come later are drawn given the earlier ones.
 
@@ -65,8 +73,17 @@ class SampleSet:
     """
 
     def __init__(
-        self, program: Program, *, tied: bool, points: int, scrambles: int, seed: int, method: str = "auto"
+        self,
+        program: Program,
+        *,
+        tied: bool = True,
+        points: int = 1024,
+        scrambles: int = 16,
+        seed: int = 0,
+        method: str = "auto",
+        dtype: Any = "float64",
     ) -> None:
+        self.dtype = check_dtype(dtype)
         self.program, self.tied, self.points, self.seed, self.method = program, tied, points, seed, method
         self.recursion = Recursion(program)
         self.compiled = Compiled.of(self.recursion)
@@ -93,7 +110,8 @@ class SampleSet:
                 if self.method == "network":
                     self.sequences.append(each)
             if self.method != "network":
-                run.each(lambda r: self._keep(r, list(new.values())), list(range(len(self.replicates))))
+                with one_thread_each():
+                    run.each(lambda r: self._keep(r, list(new.values())), list(range(len(self.replicates))))
         return [self.known[key] for key in keys]
 
     def _begin(self, rows: int) -> None:
@@ -127,7 +145,7 @@ class SampleSet:
                 each,
                 np.empty((len(each), M)),
                 {name: np.empty((len(each), M)) for name in self.sources},
-                np.empty((len(names), len(each), M)),
+                np.empty((len(names), len(each), M), self.dtype),
             )
             for each in sequences
         ]
@@ -171,14 +189,20 @@ class SampleSet:
             return np.asarray(a.inputs @ b.inputs.T / a.inputs.shape[1])
         return np.asarray(a.sources[left] @ b.sources[right].T / self.points)
 
-    def tangents(self, a: Drawn, b: Drawn, rates: Mapping[str, float]) -> Array:
+    def tangents(self, a: Drawn, b: Drawn, rates: Mapping[str, float], work: Array | None = None) -> Array:
         """(T, T') covariance of the tangents of the outputs of two sequences, in one replicate."""
         direct = self.direct(a, b, rates)
         _, T, S = direct.shape
         slots, numbers, tables = self.compiled.sizes
-        work = np.zeros((slots, 2, S + 1, self.points))
+        shape = slots, 2, S + 1, self.points
+        if work is None or work.shape[2] <= S:
+            work = np.empty(shape, self.dtype)
         out = np.zeros((tables, T + 1, S + 1))
-        compiled_recursion(np.dtype(np.float64))(
+        compiled_recursion(self.dtype)(
             self.compiled.code, self.compiled.scales, self.tied, a.factors, b.factors, direct, work, np.zeros(numbers), out
         )
         return out[self.recursion.output_table, 1:, 1:]
+
+    def memory(self, steps: int) -> Array:
+        """Memory that `tangents` of sequences up to a length can use again and again."""
+        return np.empty((self.compiled.sizes[0], 2, steps + 1, self.points), self.dtype)

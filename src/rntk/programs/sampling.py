@@ -82,18 +82,20 @@ class Noise:
 
 @dataclass(eq=False)
 class Growing:
-    """Products of one matrix, drawn in blocks: what it multiplied, its noise, and the factor of all covariances."""
+    """Vectors that matrices multiply, as far as they are drawn, and the factor of their second moments.
+
+    All matrices that multiply the same vectors share it; each has noise of its own.
+    """
 
     sources: Array
-    noise: Array
     root: Array
+    noise: dict[Any, Array] = field(default_factory=dict)
 
-    def extend(self, sources: Array, sigma: float, noise: Noise) -> Array:
-        """σ A a for more vectors a, (k, M), given all products so far."""
-        old, new, points = len(self.sources), len(sources), noise.points
+    def extend(self, sources: Array) -> None:
+        """Take in more vectors, (k, M)."""
+        old, new = len(self.sources), len(sources)
         self.sources = np.concatenate([self.sources, sources])
-        self.noise = np.concatenate([self.noise, noise.rows(new)])
-        covariance = sources @ self.sources.T / points
+        covariance = sources @ self.sources.T / sources.shape[1]
         grown = np.zeros((old + new, old + new))
         grown[:old, :old] = self.root
         if old:
@@ -103,7 +105,12 @@ class Growing:
         rest[np.diag_indices(new)] += NUGGET * max(largest, 1e-300)
         grown[old:, old:] = np.linalg.cholesky((rest + rest.T) / 2)
         self.root = grown
-        return np.asarray(sigma * (grown[old:] @ self.noise))
+
+    def product(self, matrix: Any, count: int, noise: Noise) -> Array:
+        """(count, M) products of a matrix with the vectors that came last, given all its products so far."""
+        known = self.noise.get(matrix, np.empty((0, noise.points)))
+        self.noise[matrix] = np.concatenate([known, noise.rows(len(self.sources) - len(known))])
+        return np.asarray(self.root[-count:] @ self.noise[matrix])
 
 
 @dataclass(eq=False)
@@ -148,6 +155,7 @@ class Replicate:
 
     def step(self, values: dict[str, Any], x: Array, t: int) -> None:
         """Fill in all vectors of a step, (L, M) each."""
+        taken: set[Any] = set()  # vectors that a matrix has multiplied in this step already
         values[ONES] = np.ones((1, self.points))
         for weight in self.program.weights:
             if weight.vector:
@@ -156,7 +164,7 @@ class Replicate:
         for each in self.program.instructions:
             of = [values.get(name) for name in each.of]
             if isinstance(each, MatMul):
-                out = self._product(each, x if each.of[0] == INPUT else of[0], t)
+                out = self._product(each, x if each.of[0] == INPUT else of[0], t, taken)
             elif isinstance(each, LinComp):
                 out = sum(c * v for c, v in zip(each.coefficients, of, strict=True))
             elif isinstance(each, Nonlin):
@@ -187,7 +195,7 @@ class Replicate:
             self.fixed[key] = self.noise.rows(shape[0]) if self.network is None else self._keyed(key, size)
         return self.fixed[key]
 
-    def _product(self, each: MatMul, source: Array, t: int) -> Array:
+    def _product(self, each: MatMul, source: Array, t: int, taken: set[Any]) -> Array:
         sigma, key = self.program.weight[each.matrix].sigma, (each.matrix, None if self.tied else t)
         if each.of[0] == INPUT:
             columns = source.shape[1]
@@ -198,9 +206,15 @@ class Replicate:
             if key not in self.fixed:
                 self.fixed[key] = self._keyed(key, (self.points, self.points))
             return np.asarray(sigma / np.sqrt(self.points) * (source @ self.fixed[key]))
-        empty = np.empty((0, self.points))
-        growing = self.growing.setdefault(key, Growing(empty, empty, np.empty((0, 0))))
-        return growing.extend(source, sigma, self.noise)
+        alone = sum(isinstance(other, MatMul) and other.matrix == each.matrix for other in self.program.instructions) == 1
+        group = each.of[0] if alone else each.matrix, key[1]
+        if group not in self.growing:
+            self.growing[group] = Growing(np.empty((0, self.points)), np.empty((0, 0)))
+        growing = self.growing[group]
+        if not alone or group not in taken:
+            growing.extend(source)
+            taken.add(group)
+        return sigma * growing.product(each.matrix, len(source), self.noise)
 
 
 def moments_over_units(values: Array) -> tuple[Array, Array]:

@@ -498,10 +498,12 @@ def _recur(
 ) -> None:
     """Run the operations for all pairs of steps of two sequences.
 
-    x, y (factors, T, M) local derivatives; direct (pairs of families, T, T'); slots (slots, 2, T' + 1, M) and tables
-    (tables, T + 1, T' + 1) begin as zeros, and what stands before the first step stays so.
+    x, y (factors, T, M) local derivatives; direct (pairs of families, T, T'); slots (slots, 2, T' + 1 or more, M) is
+    memory to work in, and tables (tables, T + 1, T' + 1) begins as zeros.
     """
     samples, steps = x.shape[2], code.shape[0]
+    slots[:, :, 0] = 0.0
+    slots[:, 1] = 0.0  # the row before the first
     for t in range(direct.shape[1]):
         row = t % 2
         for s in range(direct.shape[2]):
