@@ -35,12 +35,15 @@ class Drawn:
         (T, M) what matrices multiply, by name.
     factors : ndarray
         (F, T, M) local derivatives.
+    values : list of dict
+        (M,) every vector by name, at each step; empty unless asked for.
     """
 
     inputs: Array
     output: Array
     sources: dict[str, Array]
     factors: Array
+    values: list[dict[str, Array]]
 
 
 def one_thread_each() -> AbstractContextManager[Any]:
@@ -82,7 +85,9 @@ class SampleSet:
         seed: int = 0,
         method: str = "auto",
         dtype: Any = "float64",
+        keep_values: bool = False,
     ) -> None:
+        self.keep_values = keep_values
         self.dtype = check_dtype(dtype)
         self.program, self.tied, self.points, self.seed, self.method = program, tied, points, seed, method
         self.recursion = Recursion(program)
@@ -146,6 +151,7 @@ class SampleSet:
                 np.empty((len(each), M)),
                 {name: np.empty((len(each), M)) for name in self.sources},
                 np.empty((len(names), len(each), M), self.dtype),
+                [],
             )
             for each in sequences
         ]
@@ -156,6 +162,8 @@ class SampleSet:
                 fresh[i].output[t] = values[self.program.output][k]
                 for name in self.sources:
                     fresh[i].sources[name][t] = values[name][k]
+                if self.keep_values:
+                    fresh[i].values.append({name: each[k if len(each) > 1 else 0] for name, each in values.items()})
                 for number, factor in enumerate(factors):
                     fresh[i].factors[number, t] = factor[k]
 

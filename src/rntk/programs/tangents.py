@@ -103,32 +103,29 @@ class Recursion:
         for weight in self.program.weights:
             if weight.vector:
                 found[weight.name] = {("family", tops[weight.name]): 1.0} if weight.name in tops else {}
-        steps: dict[str, dict[Key, Any]] = {}
+        #: The same with states after the step opened too: by what was there before.
+        deep, steps = dict(found), {}
         for each in self.program.instructions:
-            if each.out in tops:
-                family = self.families[tops[each.out]]
-                inside = {name for _, name in family.terms}
-                rest = zip(each.coefficients, each.of, strict=True) if isinstance(each, LinComp) else []
-                own: dict[Key, Any] = combine((c, found[of]) for c, of in rest if of not in inside)
-                own = {("family", tops[each.out]): 1.0, **own}
-            elif isinstance(each, MatMul):
-                own = {}
-            elif isinstance(each, LinComp):
-                own = combine((c, found[of]) for c, of in zip(each.coefficients, each.of, strict=True))
-            elif isinstance(each, Nonlin):
-                arguments = [None] if values is None else [values[of] for of in each.of]
-                own = combine(
-                    (None if values is None else each.function.partial(k, *arguments), found[of])
-                    for k, of in enumerate(each.of)
-                    if found[of]
-                )
-            else:
-                assert isinstance(each, Normalise)
-                own = combine([(None if values is None else moments_over_units(values[each.of[0]])[1], found[each.of[0]])])
+            weights: list[Any] = [None] * len(each.of)
+            if isinstance(each, LinComp):
+                weights = list(each.coefficients)
+            elif values is not None and isinstance(each, Normalise):
+                weights = [moments_over_units(values[each.of[0]])[1]]
+            elif values is not None and isinstance(each, Nonlin):
+                arguments = [values[of] for of in each.of]
+                weights = [each.function.partial(k, *arguments) if found[of] else 0.0 for k, of in enumerate(each.of)]
+            family = tops.get(each.out)
+            inside = set() if family is None else {name for _, name in self.families[family].terms}
+            taken = () if isinstance(each, MatMul) else zip(weights, each.of, strict=True)
+            terms = [(c, of) for c, of in taken if of not in inside]
+            own = {} if family is None else {("family", family): 1.0}
+            opened = own | combine((c, deep[of]) for c, of in terms)
+            changed = any(deep[of] is not found[of] for _, of in terms)
+            deep[each.out] = opened
+            found[each.out] = own | combine((c, found[of]) for c, of in terms) if changed else opened
             if each.out in self.memory:
-                steps[each.out] = own
-                own = {("new", each.out): 1.0}
-            found[each.out] = own
+                steps[each.out] = opened
+                found[each.out] = {("new", each.out): 1.0}
         return found, steps
 
     def values(self, values: dict[str, Any]) -> list[Any]:
