@@ -1,7 +1,7 @@
 """rntk: exact kernels of infinitely wide recurrent networks.
 
 What stands in `__all__`, here and in the parts `adapters`, `finite`, `gram`, `io`, `linear`, `papers`, `plot`,
-`preprocessing` and `theory`, is promised; the rest may move. Names load on first use, so that `import rntk` costs
+`preprocessing`, `programs` and `theory`, is promised; the rest may move. Names load on first use, so that `import rntk` costs
 nothing: scikit-learn and Numba come in with the first kernel.
 """
 
@@ -80,6 +80,7 @@ _PARTS = (
     "papers",
     "plot",
     "preprocessing",
+    "programs",
     "sequences",
     "theory",
 )

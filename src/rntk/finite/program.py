@@ -32,7 +32,7 @@ Array = NDArray[Any]
 ProgramWeights = dict[str, Any]
 
 
-class Padded(NamedTuple):
+class ProgramReading(NamedTuple):
     """N sequences as a program reads them; a pytree.
 
     Attributes
@@ -128,7 +128,7 @@ class ProgramNetwork:
             outputs: jax.Array = _outputs(self, parameters, self.inputs(parameters, X, state_seed=state_seed))
         return outputs
 
-    def inputs(self, parameters: ProgramWeights, X: Any, *, state_seed: int = 0, side: int = 0) -> Padded:
+    def inputs(self, parameters: ProgramWeights, X: Any, *, state_seed: int = 0, side: int = 0) -> ProgramReading:
         """`X` read once, for `apply`."""
         batch, dtype = self.batch(parameters, X, "X"), dtype_of(parameters)
         T, N = batch.max_length, len(batch)
@@ -148,7 +148,7 @@ class ProgramNetwork:
             else:
                 states[name] = np.zeros((N, self.width))
         with precision(dtype):
-            arrays = Padded(values, weights, np.zeros(N), states)
+            arrays = ProgramReading(values, weights, np.zeros(N), states)
             return jax.tree_util.tree_map(lambda each: jnp.asarray(each.astype(dtype)), arrays)._replace(
                 last=jnp.asarray(batch.lengths - 1)
             )
@@ -165,7 +165,7 @@ class ProgramNetwork:
                     raise ValueError(f"{name} has {batch.max_length} steps, and there are weights for fewer")
         return batch
 
-    def apply(self, parameters: ProgramWeights, inputs: Padded) -> jax.Array:
+    def apply(self, parameters: ProgramWeights, inputs: ProgramReading) -> jax.Array:
         """Outputs for data from `inputs`; nothing is checked, everything can be traced."""
         outputs: jax.Array = run(self, parameters, inputs).outputs
         return outputs
@@ -175,7 +175,7 @@ _outputs = partial(jax.jit, static_argnums=0)(ProgramNetwork.apply)
 
 
 def run(
-    net: ProgramNetwork, parameters: ProgramWeights, inputs: Padded, disturbances: dict[str, Any] | None = None
+    net: ProgramNetwork, parameters: ProgramWeights, inputs: ProgramReading, disturbances: dict[str, Any] | None = None
 ) -> Pass:
     """Read the sequences. Disturbances, (T, N, n) by the name of a product, are added to it: the derivative by them at
     zero is the backward signal."""
@@ -219,7 +219,7 @@ def run(
     return Pass(f, pooled, sources)
 
 
-def _pool(net: ProgramNetwork, outputs: Any, inputs: Padded) -> Any:
+def _pool(net: ProgramNetwork, outputs: Any, inputs: ProgramReading) -> Any:
     """Σ over steps of the readout's weights times the outputs."""
     rows = jnp.arange(outputs.shape[1])
     if isinstance(net.readout, Last):
@@ -284,7 +284,7 @@ class Traced(NamedTuple):
     signals: dict[str, dict[str, Array]]
 
 
-def _traced(net: ProgramNetwork, parameters: ProgramWeights, inputs: Padded) -> Traced:
+def _traced(net: ProgramNetwork, parameters: ProgramWeights, inputs: ProgramReading) -> Traced:
     pooled, sources, deltas = _factors(net, parameters, inputs)
     arrays = {name: np.asarray(each) for name, each in deltas.items()}
     signals: dict[str, dict[str, Array]] = {name: {} for name in net.program.weight}
@@ -298,7 +298,7 @@ def _traced(net: ProgramNetwork, parameters: ProgramWeights, inputs: Padded) -> 
 
 
 @partial(jax.jit, static_argnums=0)
-def _factors(net: ProgramNetwork, parameters: ProgramWeights, inputs: Padded) -> Any:
+def _factors(net: ProgramNetwork, parameters: ProgramWeights, inputs: ProgramReading) -> Any:
     T, N, _ = inputs.values.shape
     names = [each.out for each in net.program.instructions if isinstance(each, MatMul)]
     names += [weight.name for weight in net.program.weights if weight.vector]

@@ -35,6 +35,7 @@ from ..learners import (
 from ..learners.search.ensemble import Member
 from ..learners.search.views import View
 from ..linear import ConvRegressor, LinearRNNRegressor, ScaledConv1D
+from ..programs import ProgramKernel
 from ..preprocessing import ChannelScaler, Clock, CumulativeSum, Differences, Downsample, UnitNorm, ZNormalize
 from ..sequences import SequenceBatch
 
@@ -210,6 +211,7 @@ register(
 )
 register(RNTKClassifier, {"classes_": (Array, "outputs")} | _SEARCH)
 register(RNTKRegressor, {"y_mean_": (Array, ...), "y_scale_": (Array, ...)} | _SEARCH)
+register(ProgramKernel)
 register(Member, {"view": View, "kernel": Kernel, "ridge": float, "dual": (Array, "n", "outputs")})
 register(View, {"block": int, "clock": float, "mean": [float], "deviation": [float]})
 register(LinearRNNRegressor, _FILTERS)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..sequences import SequenceBatch
-from .expectations import Side, expectations, spread
+from .expectations import GaussianSide, expectations, spread
 from .program import INPUT, ONES, LinComp, MatMul, Nonlin, Normalise, Program
 from .rules import At, Table
 from .sampled import Drawn, SampleSet
@@ -42,7 +42,7 @@ class Transposed:
 
 
 @dataclass(frozen=True)
-class Slope:
+class SlopeTimes:
     """out = ∂_k φ(…) ⊙ δ, at the arguments of a forward instruction; of a normalisation, δ over its deviation."""
 
     out: str
@@ -83,7 +83,7 @@ class Backward:
 
     program: Program
     steps: int
-    instructions: tuple[Transposed | Slope | Sum, ...]
+    instructions: tuple[Transposed | SlopeTimes | Sum, ...]
     signals: dict[At, str]
 
     def __str__(self) -> str:
@@ -165,7 +165,7 @@ def backward(program: Program, steps: int) -> Backward:
                     if uses[of] > 1:  # one part of several
                         parts[out] += 1
                         out = f"δ{of}{chr(8320 + parts[out])}[{step}]"
-                    found.append(Slope(out, at, k, signal, _slope_text(program, each, k, t)))
+                    found.append(SlopeTimes(out, at, k, signal, _slope_text(program, each, k, t)))
                     add(name, t, 1.0, out)
         for weight in program.weights:
             if weight.vector and (signal := collect(At(weight.name, t))) is not None:
@@ -188,7 +188,7 @@ def _slope_text(program: Program, made: Nonlin | Normalise, k: int, t: int) -> s
 
 
 @dataclass(eq=False)
-class Moments:
+class BackwardMoments:
     """Π between the backward programs of two sequences (or of two batches, all pairs at once).
 
     A backward vector is Σ (functions of forward vectors) × (v, or a product with a transposed matrix); moments of the
@@ -217,13 +217,13 @@ class Moments:
             self.memo[a, b] = value
         return self.memo[a, b]
 
-    def open(self, side: int, name: str) -> list[tuple[float, tuple[Slope, ...], str]]:
+    def open(self, side: int, name: str) -> list[tuple[float, tuple[SlopeTimes, ...], str]]:
         """A backward vector as Σ coefficient × slopes × leaf."""
         made = self.made[side].get(name)
         if isinstance(made, Sum):
             parts = zip(made.coefficients, made.of, strict=True)
             return [(c * d, slopes, leaf) for c, of in parts for d, slopes, leaf in self.open(side, of)]
-        if isinstance(made, Slope):
+        if isinstance(made, SlopeTimes):
             return [(d, (made, *slopes), leaf) for d, slopes, leaf in self.open(side, made.of)]
         return [(1.0, (), name)]
 
@@ -237,18 +237,18 @@ class Moments:
                     total = total + c * d * number * self.average(slopes, others)
         return total
 
-    def average(self, ours: tuple[Slope, ...], theirs: tuple[Slope, ...]) -> Any:
+    def average(self, ours: tuple[SlopeTimes, ...], theirs: tuple[SlopeTimes, ...]) -> Any:
         """E of the product of slopes of both sequences."""
         raise NotImplementedError
 
 
 @dataclass(eq=False)
-class ExactMoments(Moments):
+class ExactBackward(BackwardMoments):
     """Π by closed forms: rules (27) and (28) on the backward program, equations (17) to (19) for the simple RNN."""
 
     table: Table | None = None
 
-    def average(self, ours: tuple[Slope, ...], theirs: tuple[Slope, ...]) -> Any:
+    def average(self, ours: tuple[SlopeTimes, ...], theirs: tuple[SlopeTimes, ...]) -> Any:
         table = self.table
         assert table is not None
         left, right = (
@@ -270,7 +270,7 @@ class ExactMoments(Moments):
             value = value * _alone(side, rate)
         return value
 
-    def _factors(self, owner: Table, slope: Slope) -> list[tuple[Factor, bool, At, Side]]:
+    def _factors(self, owner: Table, slope: SlopeTimes) -> list[tuple[Factor, bool, At, GaussianSide]]:
         made = owner.program.by_name[slope.made.name]
         t = slope.made.step
         if isinstance(made, Normalise):
@@ -284,7 +284,7 @@ class ExactMoments(Moments):
         return [(factor, rate, At(factor.of, t), owner.side(factor, t)) for factor, rate in found]
 
 
-def _alone(side: Side, rate: bool) -> Array:
+def _alone(side: GaussianSide, rate: bool) -> Array:
     """E[f], or E[f']."""
     if not rate:
         return side.expected
@@ -293,19 +293,19 @@ def _alone(side: Side, rate: bool) -> Array:
 
 
 @dataclass(eq=False)
-class SampledMoments(Moments):
+class SampledBackward(BackwardMoments):
     """Π from forward samples: slopes are known at each sample, and E is the mean over them."""
 
     values: tuple[list[dict[str, Any]], ...] = ()
 
-    def average(self, ours: tuple[Slope, ...], theirs: tuple[Slope, ...]) -> Any:
+    def average(self, ours: tuple[SlopeTimes, ...], theirs: tuple[SlopeTimes, ...]) -> Any:
         product: Any = 1.0
         for side, slopes in enumerate((ours, theirs)):
             for slope in slopes:
                 product = product * self._slope(side, slope)
         return float(np.mean(product))
 
-    def _slope(self, side: int, slope: Slope) -> Any:
+    def _slope(self, side: int, slope: SlopeTimes) -> Any:
         values = self.values[side][slope.made.step]
         made = self.left.program.by_name[slope.made.name]
         arguments = [values[name] for name in made.of]
@@ -315,7 +315,7 @@ class SampledMoments(Moments):
         return made.function.partial(slope.argument, *arguments)
 
 
-def tangent_kernel(moments: Moments, forward: Any, rates: Mapping[str, float]) -> Any:
+def tangent_kernel(moments: BackwardMoments, forward: Any, rates: Mapping[str, float]) -> Any:
     """Σ over weights, and over the steps of both sequences, of Π times what the weights multiply (11).
 
     `forward(u, u')` is the moment of two vectors at a step; of products with inputs that of the inputs.
@@ -340,14 +340,14 @@ def _weight(program: Program, name: str) -> str:
 
 def exact_moments(
     program: Program, left: SequenceBatch, right: SequenceBatch, *, tied: bool = True, sigma_v: float = 1.0
-) -> ExactMoments:
+) -> ExactBackward:
     """Π of all pairs of two batches of equal lengths within each; `.moment(δ, δ')` and `.table` are (N, N')."""
     sides = [backward(program, batch.max_length) for batch in (left, right)]
     owners = [Table.own(program, batch, tied, {}) for batch in (left, right)]
     table = Table.cross(*owners)
     for _ in table.each_output([(t, s) for t in range(left.max_length) for s in range(right.max_length)]):
         pass
-    return ExactMoments(sides[0], sides[1], tied, sigma_v, table=table)
+    return ExactBackward(sides[0], sides[1], tied, sigma_v, table=table)
 
 
 def source_moment(table: Table) -> Any:
@@ -367,7 +367,7 @@ def sampled_kernel(samples: SampleSet, r: int, a: int, b: int, rates: Mapping[st
     ours, theirs = samples.kept[r][a], samples.kept[r][b]
     values = tuple(each.values for each in (ours, theirs))
     sides = [backward(samples.program, len(each.inputs)) for each in (ours, theirs)]
-    moments = SampledMoments(sides[0], sides[1], samples.tied, sigma_v, values=values)
+    moments = SampledBackward(sides[0], sides[1], samples.tied, sigma_v, values=values)
 
     def forward(p: At, q: At) -> float:
         first, second = (samples.program.by_name[at.name].of[0] for at in (p, q))

@@ -27,7 +27,7 @@ TOLERANCE, ORDERS = 1e-13, 256
 DOUBTFUL = 1e-6
 
 
-class Side:
+class GaussianSide:
     """f(μ + √q z) for standard normal z, one (μ, q) per sequence; without a function z itself.
 
     Parameters
@@ -101,7 +101,7 @@ class Side:
         return self._marks[least]
 
 
-def expectations(left: Side, right: Side, covariance: Array, *, crossed: bool) -> tuple[Array, Array]:
+def expectations(left: GaussianSide, right: GaussianSide, covariance: Array, *, crossed: bool) -> tuple[Array, Array]:
     """E[f f'] and the same of the derivatives; (N, N') arrays if all pairs are meant (`crossed`), otherwise (N,)."""
     if left.function is None and right.function is None:
         return covariance + spread(left.mean, right.mean, crossed), np.ones_like(covariance)
@@ -115,7 +115,7 @@ def spread(left: Array, right: Array, crossed: bool) -> Array:
     return left[:, None] * right if crossed else left * right
 
 
-def _of_activation(left: Side, right: Side, s: Array, crossed: bool) -> tuple[Array, Array]:
+def _of_activation(left: GaussianSide, right: GaussianSide, s: Array, crossed: bool) -> tuple[Array, Array]:
     phi = left.activation
     assert phi is not None
     if not crossed and left is right and np.array_equal(s, left.variance):
@@ -140,7 +140,7 @@ def _of_activation(left: Side, right: Side, s: Array, crossed: bool) -> tuple[Ar
     return norm * value, np.where(n > 0, slope * norm / safe, 0.0)
 
 
-def _compiled(phi: Activation, left: Side, right: Side, d: Array, gap: Array, crossed: bool) -> tuple[Array, Array]:
+def _compiled(phi: Activation, left: GaussianSide, right: GaussianSide, d: Array, gap: Array, crossed: bool) -> tuple[Array, Array]:
     ours, theirs = left.marks(), right.marks()
     most = max(len(ours), len(theirs))
     ours, theirs = left.marks(most) if len(ours) < most else ours, right.marks(most) if len(theirs) < most else theirs
@@ -158,7 +158,7 @@ def _compiled(phi: Activation, left: Side, right: Side, d: Array, gap: Array, cr
     return w, slope
 
 
-def _of_series(left: Side, right: Side, s: Array, crossed: bool) -> tuple[Array, Array]:
+def _of_series(left: GaussianSide, right: GaussianSide, s: Array, crossed: bool) -> tuple[Array, Array]:
     """Mehler's formula (7), for any two functions and any means."""
     n = np.sqrt(spread(left.variance, right.variance, crossed))
     safe = np.where(n > 0, n, 1.0)
@@ -180,7 +180,7 @@ def _of_series(left: Side, right: Side, s: Array, crossed: bool) -> tuple[Array,
     return value, np.where(n > 0, slope / safe, 0.0)
 
 
-def _missing(side: Side) -> Array:
+def _missing(side: GaussianSide) -> Array:
     """Root of the share of E[f²] that the series leaves out."""
     square = side.square[0]
     rest = np.maximum(square - np.einsum("kn,kn->n", side.series, side.series), 0.0)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
 
 from ..errors import check_choice, check_count, check_flag, check_positive
+from ..kernels.description import register
 from ..network import Readout
 from ..runtime import Execution
 from ..sequences import SequenceBatch, as_batch, check_channels_agree
@@ -44,8 +45,7 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
 
     Where every expectation that the rules need is one of a product of two functions of one Gaussian each, it is exact.
     Otherwise, where gates multiply, it is sampled: the mean over `scrambles` independent sets of `points` samples, with
-    a standard error. One set of samples serves all sequences that the kernel object ever sees, so that its Gram
-    matrices belong together; another object with the same seed that sees them in the same order has the same ones.
+    a standard error. One set of samples serves all sequences, so that Gram matrices belong together.
 
     Parameters
     ----------
@@ -74,10 +74,13 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         Independent sets of samples; from 16 on their spread is a standard error to rely on.
     seed : int
         Of the samples.
-    sampler : {"auto", "sobol", "random", "network"}
-        "auto": scrambled Sobol points as long as the first sequences have no more steps in all than there are points,
-        otherwise real networks of that width, whose samples don't depend on other sequences.
-    dtype : {"float32", "float64"}
+    sampler : {"network", "sobol", "random", "auto"}
+        Where samples come from. "network": units of real networks of width `points`, drawn from the seed alone, so that
+        the value of a pair never depends on other sequences. "sobol": scrambled Sobol points, for smooth cells two to
+        three times closer to the limit; new sequences are drawn given all that the kernel object has seen, and another
+        object has the same values only if it sees the same sequences in the same order. "random" is the same without
+        Sobol points, "auto" is Sobol unless the first sequences have more steps in all than there are points.
+    sample_dtype : {"float32", "float64"}
         Of the tangents at each sample, where the program is sampled: single precision is far below the sampling error,
         and twice as fast. Everything else is in double precision.
     sigma_bounds : dict or None
@@ -119,8 +122,8 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         points: int = 1024,
         scrambles: int = 16,
         seed: int = 0,
-        sampler: str = "auto",
-        dtype: Any = "float32",
+        sampler: str = "network",
+        sample_dtype: Any = "float32",
         sigma_bounds: Mapping[str, Any] | None = None,
         n_jobs: int | None = None,
         progress: bool | None = None,
@@ -139,7 +142,7 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         self.scrambles = scrambles
         self.seed = seed
         self.sampler = sampler
-        self.dtype = dtype
+        self.sample_dtype = sample_dtype
         self.sigma_bounds = sigma_bounds
         self.n_jobs = n_jobs
         self.progress = progress
@@ -284,12 +287,6 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         """User data through the gate, in double precision."""
         return as_batch(X, name=name).astype("float64")
 
-    def foresee(self, *batches: SequenceBatch) -> None:
-        """Draw samples for sequences that will be asked for, all at once, if there is anything to sample."""
-        if not self.exact:
-            for batch in reversed(batches):
-                self._samples().add([np.ascontiguousarray(each) for each in self.read_batch(batch)], self._run())
-
     def _kernels(self, X: Any, Y: Any, kinds: tuple[str, ...]) -> Estimate:
         left, right = self.read_batch(X), None if Y is None else self.read_batch(Y, "Y")
         if right is not None:
@@ -337,7 +334,7 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
     def _samples(self) -> SampleSet:
         """The samples of this object, begun anew when a parameter that they depend on has changed."""
         program = self.program()
-        facts = program, self.tied, self.points, self.scrambles, self.seed, self.sampler, self.dtype
+        facts = program, self.tied, self.points, self.scrambles, self.seed, self.sampler, self.sample_dtype
         if getattr(self, "_sampled", (None, None))[0] != facts:
             check_count("points", self.points, 2)
             check_count("scrambles", self.scrambles, 2)
@@ -349,7 +346,7 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
                 scrambles=self.scrambles,
                 seed=self.seed,
                 method=self.sampler,
-                dtype=self.dtype,
+                dtype=self.sample_dtype,
             )
             self._sampled = facts, found
         return self._sampled[1]
@@ -494,3 +491,5 @@ class _Sampled:
             similarity = [self.samples.moments(kept[i], kept[i])[:, -1] for i in rows]
         return step_weights(readout, lengths, similarity)
 
+
+register(ProgramKernel)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..sequences import SequenceBatch
-from .expectations import Side, expectations, spread
+from .expectations import GaussianSide, expectations, spread
 from .language import Weight
 from .program import INPUT, ONES, LinComp, MatMul, Nonlin, Normalise, Program
 from .structure import Factor, Structure
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Padded:
+class PaddedBatch:
     """Sequences of any lengths as one array; nothing at a step depends on later ones, so padding is never seen.
 
     Attributes
@@ -60,7 +60,7 @@ class Padded:
     lengths: NDArray[np.int64]
 
     @classmethod
-    def of(cls, batch: SequenceBatch) -> Padded:
+    def of(cls, batch: SequenceBatch) -> PaddedBatch:
         values = np.zeros((len(batch), batch.max_length, batch.n_channels))
         for i, sequence in enumerate(batch):
             values[i, : len(sequence)] = sequence
@@ -75,7 +75,7 @@ class Table:
     ----------
     program, structure
         The program, and what is known of it.
-    left, right : Padded
+    left, right : PaddedBatch
         Without `crossed` they are the same batch, and sequences meet themselves only: arrays are (N,), else (N, N').
     crossed : bool
     owners : tuple of Table
@@ -90,20 +90,20 @@ class Table:
 
     program: Program
     structure: Structure
-    left: Padded
-    right: Padded
+    left: PaddedBatch
+    right: PaddedBatch
     crossed: bool
     owners: tuple[Table, ...]
     tied: bool
     rates: Mapping[str, float]
     same: Any
     pairs: dict[tuple[At, At], Pair] = field(default_factory=dict)
-    sides: dict[tuple[Any, At], Side] = field(default_factory=dict)
+    sides: dict[tuple[Any, At], GaussianSide] = field(default_factory=dict)
 
     @classmethod
     def own(cls, program: Program, batch: SequenceBatch, tied: bool, rates: Mapping[str, float]) -> Table:
         """Every sequence of a batch with itself."""
-        padded = Padded.of(batch)
+        padded = PaddedBatch.of(batch)
         return cls(program, Structure(program), padded, padded, False, (), tied, rates, 1.0)
 
     @classmethod
@@ -158,12 +158,12 @@ class Table:
         weight = self.program.weight.get(at.name)
         return np.full(self.shape, 0.0 if weight is None else weight.mean)
 
-    def side(self, factor: Factor, step: int) -> Side:
+    def side(self, factor: Factor, step: int) -> GaussianSide:
         """A function of a Gaussian vector at a step, of every sequence."""
         key = factor.function, self.resolve(At(factor.of, step))
         if key not in self.sides:
             mean = self.mean(key[1])
-            self.sides[key] = Side(factor.function, mean, self.pair(key[1], key[1]).moment - mean**2)
+            self.sides[key] = GaussianSide(factor.function, mean, self.pair(key[1], key[1]).moment - mean**2)
         return self.sides[key]
 
     # -- pairs ---------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ..errors import check_dtype
 from ..runtime import Execution
 from .program import INPUT, MatMul, Program
 from .sampling import Noise, Replicate
-from .tangents import Compiled, Recursion, compiled_recursion
+from .tangents import Compiled, TangentRecursion, compiled_recursion
 
 Array = NDArray[Any]
 
@@ -90,7 +90,7 @@ class SampleSet:
         self.keep_values = keep_values
         self.dtype = check_dtype(dtype)
         self.program, self.tied, self.points, self.seed, self.method = program, tied, points, seed, method
-        self.recursion = Recursion(program)
+        self.recursion = TangentRecursion(program)
         self.compiled = Compiled.of(self.recursion)
         hidden = (each.of[0] for each in program.instructions if isinstance(each, MatMul))
         self.sources = [name for name in dict.fromkeys(hidden) if name != INPUT]

@@ -62,7 +62,7 @@ class Operation(NamedTuple):
 ASSIGN, ADD, MEAN, COPY, CLEAR, DIRECT, RECALL, STORE = range(8)
 
 
-class Recursion:
+class TangentRecursion:
     """What there is to compute for a program: families, local derivatives, and operations in their order.
 
     Attributes
@@ -435,7 +435,7 @@ class Compiled:
     sizes: tuple[int, int, int]
 
     @classmethod
-    def of(cls, recursion: Recursion) -> Compiled:
+    def of(cls, recursion: TangentRecursion) -> Compiled:
         code = np.array(recursion.operations, dtype=np.int64).reshape(-1, 8)
         return cls(code, np.array(recursion.scales, dtype=np.float64), recursion.sizes)
 

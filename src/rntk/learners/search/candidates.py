@@ -13,6 +13,7 @@ from scipy import linalg
 from sklearn.base import clone
 
 from ...kernels import RNTK, NetworkKernel
+from ...programs import ProgramKernel
 from ...sequences import SequenceBatch
 from ...sequences.targets import Array
 from .views import View, scaled_view
@@ -87,6 +88,10 @@ def started_with(kernel: Any, batch: SequenceBatch, max_length: int) -> list[Can
     """A kernel of the user's, and the same with its σ_w a little smaller and larger, on values and on differences."""
     if kernel is None:
         return []
+    if isinstance(kernel, ProgramKernel):
+        # Its tables are over all pairs of steps, whatever the readout.
+        view = View("values", -(-batch.max_length // max_length))
+        return [Candidate(view, clone(kernel), {"start": True})]
     block = -(-batch.max_length // max_length) if kernel.network().readout.every_step else 1
     sigma_w = np.asarray(kernel.sigma_w, dtype=np.float64)
     return [
@@ -123,9 +128,11 @@ def estimate_seconds(work: list[tuple[list[Candidate], SequenceBatch]], prepare:
     return cost * per_step + cubes * (time.perf_counter() - begin) / size**3
 
 
-def relative_ridges(kernel: NetworkKernel) -> Array:
+def relative_ridges(kernel: NetworkKernel | ProgramKernel) -> Array:
     """Ridges for `kernel`, as multiples of the mean of the Gram matrix's diagonal.
 
     None is below what rounding leaves of small eigenvalues.
     """
+    if isinstance(kernel, ProgramKernel):
+        return np.logspace(-10, 1, 23) if kernel.exact else np.logspace(-5, 1, 13)
     return np.logspace(-5, 1, 13) if kernel.plan().dtype == np.float32 else np.logspace(-10, 1, 23)

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import check_count, say_bytes
 from ...kernels.network import NetworkKernel
+from ...programs import ProgramKernel
 from ...kernels.pairwise import with_settings
 from ...runtime import announce, progress_bar, say_seconds, text_table
 from ...sequences import SequenceBatch
@@ -121,8 +122,8 @@ class _Ensemble(KernelLearner):
         return [member.kernel for member in self.members_]
 
     def _check_parameters(self) -> None:
-        if self.start is not None and not isinstance(self.start, NetworkKernel):
-            raise ValueError(f"start={self.start!r} can't be used: it must be an RNTK or NTK")
+        if self.start is not None and not isinstance(self.start, NetworkKernel | ProgramKernel):
+            raise ValueError(f"start={self.start!r} can't be used: it must be an RNTK, NTK or ProgramKernel")
         for name in ("n_members", "max_length", "max_sequences"):
             check_count(name, getattr(self, name))
 
