@@ -175,9 +175,7 @@ class FiniteNetwork:
 _apply = partial(jax.jit, static_argnums=0)(FiniteNetwork.apply)
 
 
-def network(
-    kernel: Any, width: int, outputs: int = 1, *, activation: Callable[[Any], Any] | None = None
-) -> Any:
+def network(kernel: Any, width: int, outputs: int = 1, *, activation: Callable[[Any], Any] | None = None) -> Any:
     """The finite network whose limit for infinite width is `kernel`.
 
     Parameters
@@ -220,8 +218,8 @@ def network(
         return ProgramNetwork.of(kernel, width, outputs)
     if not isinstance(kernel, NetworkKernel):
         raise TypeError(
-            f"a network is made from an RNTK, NTK or ProgramKernel, not from {type(kernel).__name__}; of a sum or product of kernels "
-            "pass the parts"
+            f"a network is made from an RNTK, NTK or ProgramKernel, not from {type(kernel).__name__}; of a sum or "
+            "product of kernels pass the parts"
         )
     if kernel.normalize:
         raise ValueError(

@@ -149,9 +149,8 @@ class ProgramNetwork:
                 states[name] = np.zeros((N, self.width))
         with precision(dtype):
             arrays = ProgramReading(values, weights, np.zeros(N), states)
-            return jax.tree_util.tree_map(lambda each: jnp.asarray(each.astype(dtype)), arrays)._replace(
-                last=jnp.asarray(batch.lengths - 1)
-            )
+            ready: ProgramReading = jax.tree_util.tree_map(lambda each: jnp.asarray(each.astype(dtype)), arrays)
+            return ready._replace(last=jnp.asarray(batch.lengths - 1))
 
     def batch(self, parameters: ProgramWeights, X: Any, name: str) -> SequenceBatch:
         """`X` through the gate, with shapes that fit the parameters."""
@@ -241,7 +240,11 @@ def program_kernels(
     """Both empirical kernels of one network; `right` is None for those of `left` with itself."""
     with precision(dtype_of(parameters)):
         a = _traced(net, parameters, net.inputs(parameters, left, state_seed=state_seed))
-        b = a if right is None else _traced(net, parameters, net.inputs(parameters, right, state_seed=state_seed, side=1))
+        b = (
+            a
+            if right is None
+            else _traced(net, parameters, net.inputs(parameters, right, state_seed=state_seed, side=1))
+        )
     n, d = net.width, net.outputs
     nngp = net.sigma_v**2 / n * a.pooled @ b.pooled.T
     rates = dict(net.rates)

@@ -35,8 +35,8 @@ from ..learners import (
 from ..learners.search.ensemble import Member
 from ..learners.search.views import View
 from ..linear import ConvRegressor, LinearRNNRegressor, ScaledConv1D
-from ..programs import ProgramKernel
 from ..preprocessing import ChannelScaler, Clock, CumulativeSum, Differences, Downsample, UnitNorm, ZNormalize
+from ..programs import ProgramKernel
 from ..sequences import SequenceBatch
 
 Array = np.ndarray

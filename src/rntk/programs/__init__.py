@@ -2,8 +2,8 @@
 
 In goes a function, `cell(x, h)`; `trace` makes it a program, the plain list of instructions of the appendix on Netsor
 programs of the RNTK paper. `rules` interprets a program where every expectation is known, `sampled` draws samples where
-gates multiply; `ProgramKernel` is the kernel for the learners, `rntk.finite` makes the networks of finite width from the
-same program.
+gates multiply; `ProgramKernel` is the kernel for the learners, `rntk.finite` makes the networks of finite width from
+the same program.
 """
 
 from .cells import CELLS

@@ -2,8 +2,8 @@
 
 δu = √n ∂f/∂u for every vector u at every step, from the last one back, as instructions. By Corollary 1 the transposed
 matrices Wᵀ act as if they were independent of W, if the readout v is used nowhere else and has no mean: `check_fresh`
-looks whether it is so. Then Π[δu, δu'] = E[δu δu'] follows from the same rules, and with it the tangent kernel, as a sum
-over weights of backward times forward moments: another way to what `rules` and `tangents` find without going back.
+looks whether it is so. Then Π[δu, δu'] = E[δu δu'] follows from the same rules, and with it the tangent kernel, as a
+sum over weights of backward times forward moments: another way to what `rules` and `tangents` find without going back.
 """
 
 from __future__ import annotations
@@ -211,8 +211,9 @@ class BackwardMoments:
             value: Any = 0.0
             if a == b == READOUT:
                 value = self.sigma_v**2
-            elif isinstance(ours, Transposed) and isinstance(theirs, Transposed) and ours.matrix == theirs.matrix:
-                if self.tied or ours.product.step == theirs.product.step:
+            elif isinstance(ours, Transposed) and isinstance(theirs, Transposed):
+                shared = self.tied or ours.product.step == theirs.product.step
+                if shared and ours.matrix == theirs.matrix:
                     value = self.left.program.weight[ours.matrix].sigma ** 2 * self.moment(ours.of, theirs.of)
             self.memo[a, b] = value
         return self.memo[a, b]
@@ -257,11 +258,15 @@ class ExactBackward(BackwardMoments):
         )
         value: Any = 1.0
         for factor, rate, at, side in left:
-            meeting = [k for k, (other, *_) in enumerate(right) if table.structure.roots[factor.of] & table.structure.roots[other.of]]
+            meeting = [
+                k
+                for k, (other, *_) in enumerate(right)
+                if table.structure.roots[factor.of] & table.structure.roots[other.of]
+            ]
             if not meeting:
                 value = value * _alone(side, rate)[:, None]
                 continue
-            other, other_rate, other_at, other_side = right.pop(meeting[0])
+            _, other_rate, other_at, other_side = right.pop(meeting[0])
             if rate != other_rate:
                 raise ValueError("a slope meets a value of the same Gaussian: the rules have no closed form for that")
             covariance = table.pair(at, other_at).moment - spread(side.mean, other_side.mean, True)
@@ -289,7 +294,7 @@ def _alone(side: GaussianSide, rate: bool) -> Array:
     if not rate:
         return side.expected
     root = np.sqrt(side.variance)
-    return np.divide(side.series[1], root, out=np.zeros_like(root), where=root > 0)
+    return np.asarray(np.divide(side.series[1], root, out=np.zeros_like(root), where=root > 0))
 
 
 @dataclass(eq=False)
@@ -362,7 +367,9 @@ def source_moment(table: Table) -> Any:
     return forward
 
 
-def sampled_kernel(samples: SampleSet, r: int, a: int, b: int, rates: Mapping[str, float], sigma_v: float = 1.0) -> float:
+def sampled_kernel(
+    samples: SampleSet, r: int, a: int, b: int, rates: Mapping[str, float], sigma_v: float = 1.0
+) -> float:
     """The tangent kernel of two sequences in one replicate, by the backward program on its forward samples."""
     ours, theirs = samples.kept[r][a], samples.kept[r][b]
     values = tuple(each.values for each in (ours, theirs))
@@ -381,4 +388,3 @@ def sampled_kernel(samples: SampleSet, r: int, a: int, b: int, rates: Mapping[st
 
 def _at(drawn: Drawn, source: str, step: int) -> Array:
     return np.asarray(drawn.sources[source][step])
-

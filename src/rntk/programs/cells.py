@@ -8,7 +8,6 @@ from typing import Any
 from .language import Vector, matrix, nonlinearity, normalise, vector
 from .program import states
 
-
 #: A deviation, or one for each gate: {"z": 1.0, "r": 1.2}.
 Sigma = float | Mapping[str, float]
 
@@ -40,7 +39,13 @@ def affine_of_all(h: Vector, x: Vector, sigma_w: float, sigma_u: float, sigma_b:
 
 
 def elman(
-    x: Vector, h: Vector, *, activation: Any = "relu", sigma_w: float = 2**0.5, sigma_u: float = 1.0, sigma_b: float = 0.0
+    x: Vector,
+    h: Vector,
+    *,
+    activation: Any = "relu",
+    sigma_w: float = 2**0.5,
+    sigma_u: float = 1.0,
+    sigma_b: float = 0.0,
 ) -> Vector:
     """h ← φ(W h + U x + b)."""
     return nonlinearity(activation)(affine_of_all(h, x, sigma_w, sigma_u, sigma_b))

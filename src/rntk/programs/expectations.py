@@ -72,7 +72,7 @@ class GaussianSide:
         z, weight = rule_around(self.mean, self.variance)
         point = self.mean[:, None] + np.sqrt(self.variance)[:, None] * z
         values, slopes = self.function.value(point), self.function.partial(0, point)
-        return tuple(np.einsum("nz,nz->n", weight, np.square(each)) for each in (values, slopes))  # type: ignore[return-value]
+        return tuple(np.einsum("nz,nz->n", weight, np.square(each)) for each in (values, slopes))
 
     @property
     def series(self) -> Array:
@@ -140,7 +140,9 @@ def _of_activation(left: GaussianSide, right: GaussianSide, s: Array, crossed: b
     return norm * value, np.where(n > 0, slope * norm / safe, 0.0)
 
 
-def _compiled(phi: Activation, left: GaussianSide, right: GaussianSide, d: Array, gap: Array, crossed: bool) -> tuple[Array, Array]:
+def _compiled(
+    phi: Activation, left: GaussianSide, right: GaussianSide, d: Array, gap: Array, crossed: bool
+) -> tuple[Array, Array]:
     ours, theirs = left.marks(), right.marks()
     most = max(len(ours), len(theirs))
     ours, theirs = left.marks(most) if len(ours) < most else ours, right.marks(most) if len(theirs) < most else theirs
@@ -171,7 +173,7 @@ def _of_series(left: GaussianSide, right: GaussianSide, s: Array, crossed: bool)
         slope = slope * c + k * product if k else slope
         value = value * c + product
     if orders == ORDERS:
-        missing = spread(*(_missing(side) for side in (left, right)), crossed) * np.abs(c) ** orders
+        missing = spread(_missing(left), _missing(right), crossed) * np.abs(c) ** orders
         if missing.max(initial=0.0) > DOUBTFUL:
             text = f"a product of two functions is known to {missing.max():.1e} of its largest value, and no better"
             warn(HermiteAccuracyWarning(text, float(missing.max())))

@@ -184,7 +184,7 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         return type(self)(**self.get_params(deep=False))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.get_params() == other.get_params()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.get_params() == other.get_params()
 
     def __hash__(self) -> int:
         return hash(type(self))
@@ -193,7 +193,7 @@ class ProgramKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         defaults = {name: each.default for name, each in signature(type(self)).parameters.items()}
         defaults |= self._cell_parameters()
         shown = [
-            f"{name}={value!r}"
+            f"{name}={float(value) if isinstance(value, np.floating) else value!r}"
             for name, value in self.get_params(deep=False).items()
             if name != "cell" and value is not defaults[name] and value != defaults[name]
         ]
@@ -470,7 +470,10 @@ class _Sampled:
                 weights = [self._weights(readout, kept, each, n) for each, n in zip(numbers, lengths, strict=True)]
                 for i, j in pairs:
                     a, b = kept[rows[i]], kept[numbers[1][j]]
-                    wanted = (samples.moments(a, b), samples.tangents(a, b, self.rates, memory) if "ntk" in kinds else None)
+                    wanted = (
+                        samples.moments(a, b),
+                        samples.tangents(a, b, self.rates, memory) if "ntk" in kinds else None,
+                    )
                     for k, table in enumerate(wanted):
                         if table is None:
                             continue

@@ -116,12 +116,12 @@ def nonlinearity(
     if arguments == 1:
         phi = as_activation(function)
         derivative = partials[0] if partials else phi.derivative
-        return Function(name or phi.name, 1, phi, (derivative,), jax or phi.in_jax, phi)
+        return Function(str(name or phi.name), 1, phi, (derivative,), jax or phi.in_jax, phi)
     if not callable(function):
         raise ValueError(f"a function of {arguments} vectors must be given as code, not as {function!r}")
     if partials and len(partials) != arguments:
         raise ValueError(f"give {arguments} partial derivatives, or none; there are {len(partials)}")
-    return Function(name or getattr(function, "__name__", "function"), arguments, function, partials, jax)
+    return Function(name or str(getattr(function, "__name__", "function")), arguments, function, partials, jax)
 
 
 def _times(a: Any, b: Any) -> Any:
@@ -194,6 +194,9 @@ def linear(*terms: tuple[float, Vector | float]) -> Vector:
         parts = zip(each.detail, each.of, strict=True) if each.kind == "lincomp" else [(1.0, each)]
         for c, part in parts:
             total[_unit_by_unit(part, "a sum")] = total.get(part, 0.0) + coefficient * c
+    total = {part: c for part, c in total.items() if c != 0} or {ONE: 0.0}
+    if len(total) == 1 and (part := next(iter(total))) is not ONE and total[part] == 1:
+        return part
     return Vector("lincomp", tuple(total), tuple(total.values()))
 
 

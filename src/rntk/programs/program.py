@@ -142,7 +142,9 @@ class Program:
         return name if name == ONES or name in self.weight else f"{name}[t]"
 
     def __str__(self) -> str:
-        spread = [f"{w.name} ~ N({w.mean:g}, {w.sigma:.4g}²{'' if w.vector else self._columns(w)})" for w in self.weights]
+        spread = [
+            f"{w.name} ~ N({w.mean:g}, {w.sigma:.4g}²{'' if w.vector else self._columns(w)})" for w in self.weights
+        ]
         lines = [f"A-vars: {', '.join(spread)}, v ~ N({self.readout_mean:g}, σ_v²/n)"]
         for state, sigma in zip(self.states, self.initial, strict=True):
             lines.append(f"{state}[0] = 0" if sigma == 0 else f"{state}[0] ~ N(0, {sigma:.4g}²), its own per sequence")
@@ -151,6 +153,33 @@ class Program:
         width = max(34, max(len(text) for text, _ in sides))
         lines += [f"{text:<{width}}    {type(each).__name__}" for text, each in sides]
         return "\n".join([*lines, f"y = vᵀ {self.output}[T]"])
+
+    def rules(self) -> str:
+        """What rules (27) and (28) say of the Gaussian vectors, in print: μ where it isn't zero, and Σ of two steps."""
+        lines = []
+        for each in self.instructions:
+            if each.out not in self.g_vars():
+                continue
+            name = f"Σ({each.out}[t], {each.out}'[s])"
+            if isinstance(each, MatMul):
+                square, of = f"{self.weight[each.matrix].sigma:.4g}²", self.show(each.of[0])
+                other = of.replace("[t", "'[s")
+                inner = f"<{of}, {other}>/m" if each.of[0] == INPUT else f"E[{of} {other}]"
+                lines.append(f"{name} = {square} {inner}")
+            else:
+                coefficients = each.coefficients if isinstance(each, LinComp) else (1.0,) * len(each.of)
+                terms = []
+                for c, of in zip(coefficients, each.of, strict=True):
+                    if of in self.weight:
+                        term = f"{self.weight[of].sigma:.4g}²"
+                    elif of == ONES:
+                        continue
+                    else:
+                        term = f"Σ({self.show(of)}, {self.show(of).replace('[t', chr(39) + '[s')})"
+                    terms.append(term if abs(c) == 1 else f"{abs(c):.4g}² {term}")
+                over = " over both variances' roots" if isinstance(each, Normalise) else ""
+                lines.append(f"{name} = {' + '.join(terms)}{over}")
+        return "\n".join(lines)
 
     def _columns(self, weight: Weight) -> str:
         reads = {each.of[0] for each in self.instructions if isinstance(each, MatMul) and each.matrix == weight.name}
@@ -180,11 +209,11 @@ class Program:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Program:
         """The program whose `to_dict` gave `values`; nothing in them is trusted."""
-        steps = []
+        steps: list[Any] = []
         try:
             for given in values["instructions"]:
-                plain = {key: tuple(each) if isinstance(each, list) else each for key, each in given.items()}
-                kind = KINDS[plain.pop("kind")]
+                plain: dict[str, Any] = {key: tuple(e) if isinstance(e, list) else e for key, e in given.items()}
+                kind: Any = KINDS[plain.pop("kind")]
                 if kind is Nonlin:
                     plain["function"] = function_named(str(plain["function"]))
                     if plain["function"] is None:
@@ -266,7 +295,9 @@ def state_names(cell: Cell, parameters: Mapping[str, Any]) -> list[str]:
     found = inspect.signature(cell).parameters.values()
     names = [each.name for each in found if each.kind in kinds]
     if not names:
-        raise ValueError(f"a cell takes the inputs of a step and its states, cell(x, h, *, ...); {cell!r} takes nothing")
+        raise ValueError(
+            f"a cell takes the inputs of a step and its states, cell(x, h, *, ...); {cell!r} takes nothing"
+        )
     for each in found:
         if each.kind is inspect.Parameter.VAR_POSITIONAL:
             if not hasattr(cell, "count_states"):
@@ -343,7 +374,9 @@ def per_layer(name: str, value: Any, depth: int) -> list[float]:
 
 
 def _of_layer(default: Any, name: str, value: Any, layer: int, depth: int) -> Any:
-    if not isinstance(value, list | tuple) or (isinstance(default, list | tuple) and not isinstance(value[0], list | tuple)):
+    if not isinstance(value, list | tuple) or (
+        isinstance(default, list | tuple) and not isinstance(value[0], list | tuple)
+    ):
         return value
     if len(value) != depth:
         raise ValueError(f"{name} must be one value or one per layer ({depth}), not {value!r}")

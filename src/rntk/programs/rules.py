@@ -237,9 +237,8 @@ class Table:
         program = self.program
         made, other = program.by_name.get(a.name), program.by_name.get(b.name)
         if ONES in (a.name, b.name) or (made is None) != (other is None):
-            if isinstance(made, Nonlin) or isinstance(other, Nonlin):
-                if ONES not in (a.name, b.name):
-                    return None
+            if (isinstance(made, Nonlin) or isinstance(other, Nonlin)) and ONES not in (a.name, b.name):
+                return None
             owners = self.owners or (self, self)
             return Pair(spread(owners[0].mean(a), owners[1].mean(b), self.crossed), np.zeros(self.shape))
         if isinstance(made, Nonlin) or isinstance(other, Nonlin):
@@ -272,12 +271,12 @@ class Table:
         """<x_t, x'_s>/m."""
         x, y = self.left.values[:, t], self.right.values[:, s]
         # Summed in one order, so that equal sequences have a correlation of one to the last bit.
-        return np.asarray(np.einsum("nm,km->nk" if self.crossed else "nm,nm->n", x, y)) / x.shape[1]
+        return np.asarray(np.einsum("nm,km->nk" if self.crossed else "nm,nm->n", x, y) / x.shape[1])
 
     # -- outputs -------------------------------------------------------------------------------------------------------
 
     def each_output(self, steps: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], Pair]]:
-        """M and T of the output at pairs of steps; the table is filled from its beginning, so that nothing recurs far."""
+        """M and T of the output at pairs of steps; the table is filled from its beginning: nothing recurs far."""
         wanted, out = set(steps), self.program.output
         if self.structure.remembers or not self.tied:
             last = np.max(steps, axis=0)
@@ -307,4 +306,3 @@ def _sum(parts: Any) -> Pair:
     for c, pair in parts:
         moment, tangent = moment + c * pair.moment, tangent + c * pair.tangent
     return Pair(moment, tangent)
-

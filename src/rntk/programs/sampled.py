@@ -106,7 +106,9 @@ class SampleSet:
         In networks nothing is drawn yet: what a sequence makes of them depends on no other one, so nothing is kept.
         """
         keys = [each.tobytes() + str(each.shape).encode() for each in sequences]
-        new: dict[bytes, Array] = {key: each for key, each in zip(keys, sequences, strict=True) if key not in self.known}
+        new: dict[bytes, Array] = {
+            key: each for key, each in zip(keys, sequences, strict=True) if key not in self.known
+        }
         if new:
             if not self.replicates:
                 self._begin(sum(map(len, new.values())))
@@ -207,7 +209,15 @@ class SampleSet:
             work = np.empty(shape, self.dtype)
         out = np.zeros((tables, T + 1, S + 1))
         compiled_recursion(self.dtype)(
-            self.compiled.code, self.compiled.scales, self.tied, a.factors, b.factors, direct, work, np.zeros(numbers), out
+            self.compiled.code,
+            self.compiled.scales,
+            self.tied,
+            a.factors,
+            b.factors,
+            direct,
+            work,
+            np.zeros(numbers),
+            out,
         )
         return out[self.recursion.output_table, 1:, 1:]
 

@@ -162,7 +162,8 @@ class Replicate:
                 drawn = self._fixed((weight.name, None if self.tied else t), (1,))
                 values[weight.name] = weight.mean + weight.sigma * drawn
         for each in self.program.instructions:
-            of = [values.get(name) for name in each.of]
+            of: list[Any] = [values.get(name) for name in each.of]
+            out: Any
             if isinstance(each, MatMul):
                 out = self._product(each, x if each.of[0] == INPUT else of[0], t, taken)
             elif isinstance(each, LinComp):
@@ -206,7 +207,9 @@ class Replicate:
             if key not in self.fixed:
                 self.fixed[key] = self._keyed(key, (self.points, self.points))
             return np.asarray(sigma / np.sqrt(self.points) * (source @ self.fixed[key]))
-        alone = sum(isinstance(other, MatMul) and other.matrix == each.matrix for other in self.program.instructions) == 1
+        alone = (
+            sum(isinstance(other, MatMul) and other.matrix == each.matrix for other in self.program.instructions) == 1
+        )
         group = each.of[0] if alone else each.matrix, key[1]
         if group not in self.growing:
             self.growing[group] = Growing(np.empty((0, self.points)), np.empty((0, 0)))

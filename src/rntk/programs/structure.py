@@ -98,7 +98,9 @@ class Structure:
                 continue
             reached.add(name)
             waiting += [each for each in made.of if each != INPUT]
-            inner = any(isinstance(user, Nonlin) and user.function is PRODUCT and name in user.of for user in self.users)
+            inner = any(
+                isinstance(user, Nonlin) and user.function is PRODUCT and name in user.of for user in self.users
+            )
             if isinstance(made, Nonlin) and self.factors(name) is None and not (inner and self.factors(name)):
                 what = "multiplies" if made.function is PRODUCT else "is a function of"
                 return (

@@ -10,8 +10,8 @@ A = ∂y_t/∂y_{t-1} and P^k = ∂y_t/∂g^k, local derivatives that the trace 
     X'^k[t,s] = X'^k[t,s-1] A'_s + Σ Θ^{km}[t,s] P'^m_s                                         cov(dg^k_t, dy'_s)
 
 What a matrix multiplies is a function of earlier and present states and of earlier families of the step; its derivative
-by them, of either side, weighs N, X, X' and Θ. Only what is structurally not zero and needed is computed: for most cells
-a pair of numbers per sample.
+by them, of either side, weighs N, X, X' and Θ. Only what is structurally not zero and needed is computed: for most
+cells a pair of numbers per sample.
 """
 
 from __future__ import annotations
@@ -194,13 +194,13 @@ class TangentRecursion:
         U = {(i, j) for i, k in P for j, m in P if (k, m) in self.links}
         X = {(i, m) for i, k in P for m in range(len(self.families)) if (k, m) in self.links}
         while True:
-            more = {(i, j) for i, l in A for (n, j) in U if n == l} | U
-            more_x = {(i, k) for i, l in A for (n, k) in X if n == l} | X
+            more = {(i, j) for i, p in A for q, j in U if q == p} | U
+            more_x = {(i, k) for i, p in A for q, k in X if q == p} | X
             if (more, more_x) == (U, X):
                 break
             U, X = more, more_x
         N = set(U)
-        while (more := {(i, j) for j, l in A for (i, n) in N if n == l} | N) != N:
+        while (more := {(i, j) for j, p in A for i, q in N if q == p} | N) != N:
             N = more
         self.U, self.X, self.N = U, X, N
 
@@ -242,14 +242,14 @@ class TangentRecursion:
         if quantity == "N":
             if (i, j) in self.U:
                 self._need("U", i, j)
-            for l in self.memory:
-                if (j, l) in self.A and (i, l) in self.N:
-                    self._need("N", i, l)
+            for y in self.memory:
+                if (j, y) in self.A and (i, y) in self.N:
+                    self._need("N", i, y)
             return
         known = self.U if quantity == "U" else self.X
-        for l in self.memory:
-            if (i, l) in self.A and (l, j) in known:
-                self._need(quantity, l, j)
+        for y in self.memory:
+            if (i, y) in self.A and (y, j) in known:
+                self._need(quantity, y, j)
 
     def _updates(self, quantity: str, i: Any, j: Any) -> list[Operation]:
         """Operations that make a covariance at this pair of steps."""
@@ -258,27 +258,38 @@ class TangentRecursion:
             if (i, j) in self.U:
                 terms.append(Operation(ADD, target, -1, -1, self._slot("U", i, j), 0, 0, -1))
             terms += [
-                Operation(ADD, target, -1, -1, self._slot("N", i, l), 0, 1, self._derivative(j, ("old", l), step=True))
-                for l in self.memory
-                if (j, l) in self.A and (i, l) in self.N
+                Operation(ADD, target, -1, -1, self._slot("N", i, y), 0, 1, self._derivative(j, ("old", y), step=True))
+                for y in self.memory
+                if (j, y) in self.A and (i, y) in self.N
             ]
         elif quantity == "X'":  # i the state of the second sequence, j the family of the first
             terms += [
-                Operation(ADD, target, -1, -1, self._slot("X'", l, j), 0, 1, self._derivative(i, ("old", l), step=True))
-                for l in self.memory
-                if (i, l) in self.A and (l, j) in self.X
+                Operation(ADD, target, -1, -1, self._slot("X'", y, j), 0, 1, self._derivative(i, ("old", y), step=True))
+                for y in self.memory
+                if (i, y) in self.A and (y, j) in self.X
             ]
             terms += [
-                Operation(ADD, target, self._number("theta", j, m), -1, -1, 0, 0, self._derivative(i, ("family", m), step=True))
+                Operation(
+                    ADD,
+                    target,
+                    self._number("theta", j, m),
+                    -1,
+                    -1,
+                    0,
+                    0,
+                    self._derivative(i, ("family", m), step=True),
+                )
                 for (n, m) in sorted(self.P)
                 if n == i and (j, m) in self.links
             ]
         else:
             known = self.U if quantity == "U" else self.X
             terms += [
-                Operation(ADD, target, -1, self._derivative(i, ("old", l), step=True), self._slot(quantity, l, j), 1, 0, -1)
-                for l in self.memory
-                if (i, l) in self.A and (l, j) in known
+                Operation(
+                    ADD, target, -1, self._derivative(i, ("old", y), step=True), self._slot(quantity, y, j), 1, 0, -1
+                )
+                for y in self.memory
+                if (i, y) in self.A and (y, j) in known
             ]
             for n, k in sorted(self.P):
                 if n != i:
@@ -290,7 +301,14 @@ class TangentRecursion:
                     continue
                 terms += [
                     Operation(
-                        ADD, target, self._number("theta", k, m), x, -1, 0, 0, self._derivative(j, ("family", m), step=True)
+                        ADD,
+                        target,
+                        self._number("theta", k, m),
+                        x,
+                        -1,
+                        0,
+                        0,
+                        self._derivative(j, ("family", m), step=True),
                     )
                     for o, m in sorted(self.P)
                     if o == j and (k, m) in self.links
@@ -304,7 +322,7 @@ class TangentRecursion:
         inner = {
             pair: self._covariance(*pair, self._number("inner", *pair))
             for pairs in self.links.values()
-            for pair in {self._sources(a, b) for _, a, b in pairs}
+            for pair in dict.fromkeys(self._sources(a, b) for _, a, b in pairs)
             if pair is not None and not pair[0].endswith("-") and not pair[1].endswith("-")
         }
         mixed = [
@@ -327,7 +345,9 @@ class TangentRecursion:
 
         def ready(at: int) -> None:
             """Covariances of states and families that are there by now."""
-            for quantity, i, j in sorted(self.needed - done, key=lambda each: ("UNX".find(each[0][0]), each[0], str(each))):
+            for quantity, i, j in sorted(
+                self.needed - done, key=lambda each: ("UNX".find(each[0][0]), each[0], str(each))
+            ):
                 other = place[j] if quantity in "UN" else place[self.families[j].name]
                 if max(place[i], other) <= at:
                     operations.extend(self._updates(quantity, i, j))
@@ -338,8 +358,8 @@ class TangentRecursion:
             for k in here:
                 for m in range(len(self.families)):
                     if (k, m) in self.links and place[self.families[m].name] <= place[name]:
-                        for pair in dict.fromkeys([(k, m), (m, k)]):
-                            operations += self._theta(pair, inner, done)
+                        for both in dict.fromkeys([(k, m), (m, k)]):
+                            operations += self._theta(both, inner, done)
             if here or name in self.memory:
                 ready(place[name])
         for pair, covariance in after.items():
@@ -359,7 +379,7 @@ class TangentRecursion:
         """Θ of two families: what their weights do themselves, and what is handed on to what they multiply."""
         theta = self._number("theta", *pair)
         found = [Operation(DIRECT, theta, self.direct.index(pair), -1, -1, 0, 0, -1)]
-        for number, (factor, a, b) in enumerate(self.links[pair]):
+        for factor, a, b in self.links[pair]:
             sources = self._sources(a, b)
             if sources is None:
                 continue
@@ -421,7 +441,7 @@ def find_families(program: Program) -> list[Family]:
             if own:
                 found.append(Family(each.out, tuple(own)))
     inside = {name for family in found for _, name in family.terms}
-    order = {name: k for k, name in enumerate([*leaves - set(program.by_name), *(e.out for e in program.instructions)])}
+    order = {name: k for k, name in enumerate([*sorted(leaves - set(program.by_name)), *(e.out for e in program.instructions)])}
     found += [Family(name, ((1.0, name),)) for name in leaves - inside if users[name]]
     return sorted(found, key=lambda family: order[family.name])
 
@@ -444,7 +464,7 @@ class Compiled:
 _summing = njit(**(INSIDE | {"fastmath": {"contract", "reassoc"}}))
 
 
-@_summing
+@_summing  # type: ignore[untyped-decorator]
 def _sum(a: Any) -> float:
     total = a.dtype.type(0)
     for i in range(a.size):
@@ -452,7 +472,7 @@ def _sum(a: Any) -> float:
     return float(total)
 
 
-@_summing
+@_summing  # type: ignore[untyped-decorator]
 def _sum2(a: Any, b: Any) -> float:
     total = a.dtype.type(0)
     for i in range(a.size):
@@ -460,7 +480,7 @@ def _sum2(a: Any, b: Any) -> float:
     return float(total)
 
 
-@_summing
+@_summing  # type: ignore[untyped-decorator]
 def _sum3(a: Any, b: Any, c: Any) -> float:
     total = a.dtype.type(0)
     for i in range(a.size):
@@ -472,7 +492,8 @@ def _sum3(a: Any, b: Any, c: Any) -> float:
 def _is_like(code: Any, j: int) -> bool:
     """Whether the next operation adds another product of two derivatives to the same slot."""
     n = j + 1
-    return code[n, 0] == 1 and code[n, 1] == code[j, 1] and code[n, 3] >= 0 and code[n, 4] < 0 and code[n, 7] >= 0
+    adds = code[n, 0] == 1 and code[n, 1] == code[j, 1]
+    return bool(adds and code[n, 3] >= 0 and code[n, 4] < 0 and code[n, 7] >= 0)
 
 
 @cache

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import check_count, say_bytes
 from ...kernels.network import NetworkKernel
-from ...programs import ProgramKernel
 from ...kernels.pairwise import with_settings
+from ...programs import ProgramKernel
 from ...runtime import announce, progress_bar, say_seconds, text_table
 from ...sequences import SequenceBatch
 from ...sequences.targets import Array, read_labels, read_values, read_weights
