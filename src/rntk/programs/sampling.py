@@ -55,11 +55,18 @@ class Noise:
     def __init__(self, points: int, rng: np.random.Generator, *, sobol: bool) -> None:
         self.points, self.rng = points, rng
         self.bits = int(points - 1).bit_length()
-        self.dimensions = rng.permutation(DIMENSIONS) if sobol and points == 2**self.bits else np.empty(0, np.int64)
+        self.sobol = sobol and points == 2**self.bits
+        self.dimensions = np.empty(0, np.int64)
         self.used = 0
 
+    def reserve(self, count: int) -> None:
+        """Say how many rows come next: they share the lowest free dimensions, in random order."""
+        first = len(self.dimensions)
+        free = min(count, DIMENSIONS - first) if self.sobol else 0
+        self.dimensions = np.concatenate([self.dimensions, first + self.rng.permutation(max(free, 0))])
+
     def rows(self, count: int) -> Array:
-        """(count, M) numbers; the dimensions of a call are random ones of those that come next."""
+        """(count, M) numbers."""
         chosen = self.dimensions[self.used : self.used + count]
         self.used += count
         plain = self.rng.standard_normal((count - len(chosen), self.points))
@@ -140,6 +147,10 @@ class Replicate:
     def run(self, sequences: list[Array], keep: Callable[[dict[str, Any], list[int], int], None]) -> None:
         """Draw all vectors of all steps of some sequences, (T_i, m) each, given those drawn before."""
         program, shape = self.program, (len(sequences), self.points)
+        products = sum(isinstance(each, MatMul) and each.of[0] != INPUT for each in program.instructions)
+        steps = 1 if self.tied else max(map(len, sequences))
+        new = 0 if self.fixed else steps * (len(program.weights) - products) * max(1, sequences[0].shape[1])
+        self.noise.reserve(products * sum(map(len, sequences)) + new)
         states = {
             name: sigma * self._first(name, sequences) if sigma else np.zeros(shape)
             for name, sigma in zip(program.states, program.initial, strict=True)

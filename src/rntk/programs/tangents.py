@@ -441,7 +441,8 @@ def find_families(program: Program) -> list[Family]:
             if own:
                 found.append(Family(each.out, tuple(own)))
     inside = {name for family in found for _, name in family.terms}
-    order = {name: k for k, name in enumerate([*sorted(leaves - set(program.by_name)), *(e.out for e in program.instructions)])}
+    vectors, made = sorted(leaves - set(program.by_name)), [each.out for each in program.instructions]
+    order = {name: k for k, name in enumerate([*vectors, *made])}
     found += [Family(name, ((1.0, name),)) for name in leaves - inside if users[name]]
     return sorted(found, key=lambda family: order[family.name])
 
