@@ -10,9 +10,7 @@ import pytest
 pytest.importorskip("jax")
 
 from rntk import RNTK, finite
-from rntk.programs import CELLS, ProgramKernel, matrix, nonlinearity, trace
-from rntk.programs.rules import Table
-from rntk.sequences import as_batch
+from rntk.programs import ProgramKernel, matrix, nonlinearity
 
 
 def some(lengths=(4, 3)):
@@ -77,21 +75,18 @@ def test_outputs_are_apart_in_the_limit():
 
 
 def test_where_corollary_1_fails():
-    """A readout with a mean: the rules, which would take Wᵀ for independent of W, are far from any network."""
+    """A readout with a mean: the rules, which take Wᵀ for independent of W, are off, and not because of the width.
+
+    With a mean of two the naive rule has 1 + 2² times the tangents. But φ'(W h) is correlated with W, and Wᵀ times it
+    has a part along h.
+    """
     X = some((3, 3))
-    kernel = ProgramKernel("elman", activation="erf", rates={"v": 0.0})
-    net = finite.network(kernel, 256)
-    fresh = finite.average(net, X, seeds=20, progress=False)
-    biased = finite.average(
-        replace(net, program=replace(net.program, readout_mean=2.0)), X, seeds=20, progress=False
-    )
-    table = Table.own(trace(CELLS["elman"], activation="erf"), as_batch(X), True, {})
-    for _ in table.each_output([(2, 2)]):
-        pass
-    naive = table.pair(*[type(next(iter(table.pairs))[0])("h", 2)] * 2).tangent
-    assert np.allclose(np.diag(fresh.mean), naive, rtol=0.1)
-    # By the naive rule the mean adds 2² times the same.
-    assert (np.abs(np.diag(biased.mean) - 5 * naive) > 10 * np.diag(biased.error)).any()
+    net = finite.network(ProgramKernel("elman", rates={"v": 0.0}), 256)
+    biased = replace(net, program=replace(net.program, readout_mean=2.0))
+    fresh, off = (finite.average(each, X, seeds=16, progress=False) for each in (net, biased))
+    naive = ProgramKernel("elman", rates={"v": 0.0})(X)
+    assert (np.abs(fresh.mean - naive) < 4 * fresh.error + 0.02 * naive.max()).all()
+    assert (np.abs(np.diag(off.mean - 5 * naive)) > 5 * np.diag(off.error)).all()
 
 
 @pytest.mark.slow
