@@ -7,7 +7,7 @@ import json
 from typer.testing import CliRunner
 
 from rntk.cli import app
-from tests.helpers.refusals import assert_one_line_refusal
+from helpers.refusals import assert_one_line_refusal
 
 
 def run(*arguments: str):

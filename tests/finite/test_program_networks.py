@@ -68,7 +68,9 @@ def test_outputs_are_apart_in_the_limit():
     """Θ ⊗ I_d: between outputs nothing is left but what the width leaves."""
     X = some()
     kernel = ProgramKernel("gru", sigma_w=1.2)
-    K = np.mean([finite.empirical_ntk(net, net.init(s, X), X) for net in [finite.network(kernel, 256, 2)] for s in range(8)], 0)
+    K = np.mean(
+        [finite.empirical_ntk(net, net.init(s, X), X) for net in [finite.network(kernel, 256, 2)] for s in range(8)], 0
+    )
     scale = np.abs(kernel(X)).max()
     assert np.abs(K[:, :, 0, 1]).max() < 0.1 * scale
     assert np.abs(K[:, :, 0, 0] - kernel(X)).max() < 0.15 * scale
