@@ -6,8 +6,8 @@ import json
 
 from typer.testing import CliRunner
 
-from rntk.cli import app
 from helpers.refusals import assert_one_line_refusal
+from rntk.cli import app
 
 
 def run(*arguments: str):
