@@ -1,8 +1,8 @@
 """rntk: exact kernels of infinitely wide recurrent networks.
 
 What stands in `__all__`, here and in the parts `adapters`, `finite`, `gram`, `io`, `linear`, `papers`, `plot`,
-`preprocessing` and `theory`, is promised; the rest may move. Names load on first use, so that `import rntk` costs
-nothing: scikit-learn and Numba come in with the first kernel.
+`preprocessing`, `programs` and `theory`, is promised; the rest may move. Names load on first use, so that `import rntk`
+costs nothing: scikit-learn and Numba come in with the first kernel.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ _PARTS = (
     "papers",
     "plot",
     "preprocessing",
+    "programs",
     "sequences",
     "theory",
 )

@@ -1,4 +1,4 @@
-"""The command line: `rntk fit`, `predict`, `score`, `gram`, `explore`, `reproduce`, `demo` and `info`.
+"""The command line: `rntk fit`, `predict`, `score`, `gram`, `cell`, `explore`, `reproduce`, `demo` and `info`.
 
 In go arguments, out comes text for people, or with `--json` one object for programs; bars of progress go to standard
 error. Each command is one small module that asks the library and prints; what it prints is computed elsewhere.

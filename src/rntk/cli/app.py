@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
+from .cell import cell
 from .demo import demo
 from .explore import explore
 from .fit import fit
@@ -63,7 +64,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, score, gram, explore, reproduce, demo, info):
+for command in (fit, predict, score, gram, cell, explore, reproduce, demo, info):
     app.command()(command)
 
 

@@ -29,6 +29,7 @@ from .forward import ForwardPass, run
 from .inputs import Reading, read
 from .network import FiniteNetwork
 from .precision import dtype_of, precision
+from .program import ProgramNetwork, program_kernels
 from .weights import DIRECTIONS, Parameters, layer_scales, readout_scale
 
 Array = NDArray[Any]
@@ -118,6 +119,8 @@ def on_batches(
     memory: int,
 ) -> KernelPair:
     """Kernels between batches that fit the parameters; `other` is None for those of `left` with itself."""
+    if isinstance(net, ProgramNetwork):
+        return program_kernels(net, parameters, left, other, state_seed)
     symmetric = other is None
     right = left if other is None else other
     dtype, d = dtype_of(parameters), net.outputs

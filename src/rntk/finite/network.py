@@ -13,12 +13,14 @@ import numpy as np
 from ..errors import check_count, check_dtype
 from ..kernels.network import NetworkKernel
 from ..network import READOUTS, Elman, Network
+from ..programs import ProgramKernel
 from ..sequences import SequenceBatch
 from . import weights
 from .activations import check_twin, jax_function
 from .forward import run
 from .inputs import Reading, read
 from .precision import dtype_of, precision
+from .program import ProgramNetwork
 from .weights import DIRECTIONS, Parameters
 
 
@@ -173,14 +175,12 @@ class FiniteNetwork:
 _apply = partial(jax.jit, static_argnums=0)(FiniteNetwork.apply)
 
 
-def network(
-    kernel: NetworkKernel, width: int, outputs: int = 1, *, activation: Callable[[Any], Any] | None = None
-) -> FiniteNetwork:
+def network(kernel: Any, width: int, outputs: int = 1, *, activation: Callable[[Any], Any] | None = None) -> Any:
     """The finite network whose limit for infinite width is `kernel`.
 
     Parameters
     ----------
-    kernel : RNTK or NTK
+    kernel : RNTK, NTK or ProgramKernel
         With any options but `normalize`. Its options are copied: what becomes of the kernel afterwards doesn't change
         the network.
     width : int
@@ -193,7 +193,8 @@ def network(
 
     Returns
     -------
-    FiniteNetwork
+    FiniteNetwork, or ProgramNetwork
+        With weights by the names of the program.
 
     Raises
     ------
@@ -213,10 +214,12 @@ def network(
     >>> bool(np.abs(K - kernel(X)).max() < 0.2 * kernel(X).max())
     True
     """
+    if isinstance(kernel, ProgramKernel) and not kernel.normalize and activation is None:
+        return ProgramNetwork.of(kernel, width, outputs)
     if not isinstance(kernel, NetworkKernel):
         raise TypeError(
-            f"a network is made from an RNTK or NTK, not from {type(kernel).__name__}; of a sum or product of kernels "
-            "pass the parts"
+            f"a network is made from an RNTK, NTK or ProgramKernel, not from {type(kernel).__name__}; of a sum or "
+            "product of kernels pass the parts"
         )
     if kernel.normalize:
         raise ValueError(

@@ -49,6 +49,7 @@ from ..preprocessing import (
     UnitNorm,
     ZNormalize,
 )
+from ..programs import ProgramKernel
 from ..sequences import SequenceBatch
 
 Array = np.ndarray
@@ -241,6 +242,7 @@ register(
 )
 register(RNTKClassifier, {"classes_": (Array, "classes"), "sharpness_": float} | _ENSEMBLE, _check_members)
 register(RNTKRegressor, {"y_mean_": Array, "y_scale_": Array} | _ENSEMBLE, _check_members)
+register(ProgramKernel)
 register(
     Member,
     {"view": View, "kernel": Kernel, "landmarks": LandmarkFeatures | None, "ridge": float, "weight": float}

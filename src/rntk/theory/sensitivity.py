@@ -14,8 +14,10 @@ from ..engine.slopes import Index, in_groups, join
 from ..errors import KernelOverflowError, check_count
 from ..kernels import NetworkKernel
 from ..plot import COLOURS, axes_or_new
+from ..programs import ProgramKernel
 from ..runtime import Execution, text_table
 from ..sequences import SequenceBatch, check_channels_agree
+from .differences import slopes_by_differences
 
 Array = NDArray[np.float64]
 
@@ -128,7 +130,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    kernel: NetworkKernel,
+    kernel: NetworkKernel | ProgramKernel,
     X: Any,
     Y: Any = None,
     *,
@@ -145,8 +147,9 @@ def sensitivity(
 
     Parameters
     ----------
-    kernel : NetworkKernel
-        An `RNTK` (or `NTK`) with readout "last" or "mean".
+    kernel : NetworkKernel or ProgramKernel
+        An `RNTK` (or `NTK`) with readout "last" or "mean"; of a `ProgramKernel` derivatives are taken by differences,
+        which the result says, at 4 T m values of the kernel per pair.
     X
         Sequences, see `rntk.sequences.as_batch`; lengths may differ.
     Y
@@ -189,12 +192,31 @@ def sensitivity(
     Alemohammad et al., The Recurrent Neural Tangent Kernel, arXiv:2006.10246, equation (20) and Figure 3.
     """
     batch, left, right = choose_pairs(kernel, X, Y, pairs, seed, "sensitivity")
+    if isinstance(kernel, ProgramKernel):
+        return _by_differences(kernel, batch, left, right)
     n = len(batch) // 2
 
     def name(i: int) -> tuple[int, str]:
         return (i, "") if Y is None else (i, "X") if i < n else (i - n, "Y")
 
     return curves(kernel, batch, left, right, n_jobs=n_jobs, progress=progress, name=name)
+
+
+def _by_differences(kernel: ProgramKernel, batch: SequenceBatch, left: Index, right: Index) -> Sensitivity:
+    """`sensitivity` of given pairs, of a kernel without a compiled derivative; its name says so."""
+    steps = batch.lengths[left]
+    has = np.arange(steps.max()) >= steps.max() - steps[:, None]
+    table = np.zeros(has.shape)
+    table[has] = np.hypot.reduce(np.concatenate(slopes_by_differences(kernel, batch, left, right)), axis=1)
+    count, largest = has.sum(axis=0), table.max(axis=1, keepdims=True)
+    heard = largest > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = table.sum(axis=0) / count
+        error = np.sqrt(np.square(np.where(has, table - mean, 0.0)).sum(axis=0) / (count - 1) / count)
+    shapes = np.divide(table, largest, out=np.zeros(table.shape), where=heard)
+    normalised = shapes.sum(axis=0) / np.maximum((has & heard).sum(axis=0), 1)
+    name = f"{kernel!r}, by differences"
+    return Sensitivity(mean, error, count, normalised, len(left), int((~heard).sum()), name)
 
 
 def require_number_per_pair(kernel: NetworkKernel, name: str) -> None:
@@ -204,12 +226,13 @@ def require_number_per_pair(kernel: NetworkKernel, name: str) -> None:
 
 
 def choose_pairs(
-    kernel: NetworkKernel, X: Any, Y: Any, pairs: int | None, seed: int, name: str
+    kernel: Any, X: Any, Y: Any, pairs: int | None, seed: int, name: str
 ) -> tuple[SequenceBatch, Index, Index]:
     """One batch in float64, and the pairs of its sequences to look at."""
-    if not isinstance(kernel, NetworkKernel):
-        raise ValueError(f"{name} takes an RNTK or NTK, not {type(kernel).__name__}")
-    require_number_per_pair(kernel, name)
+    if not isinstance(kernel, NetworkKernel | ProgramKernel):
+        raise ValueError(f"{name} takes an RNTK, NTK or ProgramKernel, not {type(kernel).__name__}")
+    if isinstance(kernel, NetworkKernel):
+        require_number_per_pair(kernel, name)
     if pairs is not None:
         check_count("pairs", pairs)
     rng = np.random.default_rng(seed)

@@ -28,6 +28,7 @@ from ...engine import REVISION
 from ...errors import check_count
 from ...kernels.network import NetworkKernel
 from ...kernels.pairwise import with_settings
+from ...programs import ProgramKernel
 from ...runtime import announce, progress_bar, text_table
 from ...sequences import SequenceBatch
 from ...sequences.targets import Array, read_labels, read_values, read_weights, weigh_classes
@@ -176,8 +177,8 @@ class _Ensemble(KernelLearner):
         ]
 
     def _check_parameters(self) -> None:
-        if self.start is not None and not isinstance(self.start, NetworkKernel):
-            raise ValueError(f"start={self.start!r} can't be used: it must be an RNTK or NTK")
+        if self.start is not None and not isinstance(self.start, NetworkKernel | ProgramKernel):
+            raise ValueError(f"start={self.start!r} can't be used: it must be an RNTK, NTK or ProgramKernel")
         check_count("n_landmarks", self.n_landmarks)
 
     def _fit_parts(
@@ -390,7 +391,7 @@ class RNTKClassifier(ClassifierMixin, _Ensemble):  # type: ignore[misc]
         Whoever can write there can run code here: it holds pickles, as joblib makes them.
     progress : bool or None, default=None
         None shows a bar on a terminal after two seconds; True always; False never.
-    start : RNTK, NTK or None, default=None
+    start : RNTK, NTK, ProgramKernel or None, default=None
         A kernel to add, on values and on differences: `rntk.suggest(X).kernel`, say.
 
     Attributes
@@ -531,7 +532,7 @@ class RNTKRegressor(RegressorMixin, _Ensemble):  # type: ignore[misc]
         Whoever can write there can run code here: it holds pickles, as joblib makes them.
     progress : bool or None, default=None
         None shows a bar on a terminal after two seconds; True always; False never.
-    start : RNTK, NTK or None, default=None
+    start : RNTK, NTK, ProgramKernel or None, default=None
         A kernel to add, on values and on differences: `rntk.suggest(X).kernel`, say.
 
     Attributes

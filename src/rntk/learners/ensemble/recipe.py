@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ...kernels import RNTK
+from ...kernels import RNTK, NetworkKernel
 from ...sequences import SequenceBatch
 from ..landmarks import LandmarkFeatures
 from ..nystrom import NystromFeatures
@@ -57,14 +57,14 @@ class Component:
         if n <= EXACT:
             return None
         precise: Any = {"rank_tolerance": TOLERANCE, "dtype": "float64", "random_state": seed}
-        if not self.kernel.network().readout.averages:
+        if not averages(self.kernel):
             return NystromFeatures(self.kernel, n_landmarks, **precise)
         return StepFeatures(self.kernel, n_landmarks, self.history, **precise)
 
     def cost(self, n: int, batch: SequenceBatch, n_landmarks: int) -> float:
         """About how many steps of a recursion `n` sequences like those of `batch` take."""
         steps = float(batch.lengths.mean()) / self.view.block
-        if not self.kernel.network().readout.averages:
+        if not averages(self.kernel):
             return n * min(n, n_landmarks) * steps
         return n**2 / 2 * steps**2 if n <= EXACT else n * steps * n_landmarks * self.history
 
@@ -92,6 +92,11 @@ def parts_for(batch: SequenceBatch, n: int) -> list[Component]:
     return [*parts, Component(spectrum, mean_kernel(1.0, 0.3), SHORT_HISTORY)]
 
 
+def averages(kernel: Any) -> bool:
+    """Whether landmarks among steps can stand for a kernel."""
+    return isinstance(kernel, NetworkKernel) and kernel.network().readout.averages
+
+
 def affordable(most: int, work: float, n: int) -> int:
     """How many steps, at most `most`, keep `n` exact kernel values within `work`."""
     return most if n > EXACT else min(most, math.isqrt(int(work / n)))
@@ -112,5 +117,6 @@ def started_with(kernel: Any, batch: SequenceBatch) -> list[Component]:
     """A kernel of the user's on values and on differences."""
     if kernel is None:
         return []
-    block = -(-batch.max_length // STEPS) if kernel.network().readout.averages else 1
+    whole = isinstance(kernel, NetworkKernel) and not averages(kernel)  # costs no more with all steps
+    block = 1 if whole else -(-batch.max_length // STEPS)
     return [Component(View(name, block), kernel) for name in ("values", "differences")]
