@@ -51,9 +51,7 @@ def reliability(record: dict[str, Any]) -> Figure:
         count, sure, right = np.mean(shares, axis=0)
         some = count > 0
         (line,) = ax.plot(sure[some] / count[some], right[some] / count[some], label=name)
-        ax.scatter(
-            sure[some] / count[some], right[some] / count[some], 400 * count[some], color=line.get_color(), alpha=0.6
-        )
+        ax.scatter(*line.get_data(), 400 * count[some], color=line.get_color(), alpha=0.6)
     ax.set(xlabel="probability of the predicted label", ylabel="share of predicted labels that are right")
     ax.set(xlim=(0, 1.02), ylim=(0, 1.02), title=f"{len(rows)} sets of the development half")
     ax.legend(loc="upper left", frameon=False)
