@@ -38,6 +38,8 @@ from rntk.io import read
 
 RECORDS = Path(__file__).parent / "records"
 PUBLISHED = ("HC2", "MR-Hydra", "MiniROCKET")
+#: Of probabilities, from 0 to 1.
+BINS = 10
 
 
 def load(folder: Path, name: str) -> list[np.ndarray]:
@@ -55,12 +57,19 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return work(), time.process_time() - begin
 
 
-def quality(probabilities: np.ndarray, classes: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Accuracy in percent, log loss and Brier score (summed over classes)."""
+def quality(probabilities: np.ndarray, classes: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Accuracy in percent, log loss and Brier score (summed over classes), and what a reliability picture needs.
+
+    That is, by `BINS` of the probability of the label predicted: how many series, the sum of these probabilities, and
+    how many labels are right.
+    """
     truth = (y[:, None] == classes).astype(float)
     own = np.clip((probabilities * truth).sum(axis=1), 1e-15, 1.0)
+    sure, right = probabilities.max(axis=1), classes[probabilities.argmax(axis=1)] == y
+    sums = [np.histogram(sure, BINS, (0, 1), weights=each)[0] for each in (np.ones(len(y)), sure, right.astype(float))]
     return {
-        "accuracy": 100 * float((classes[probabilities.argmax(axis=1)] == y).mean()),
+        "accuracy": 100 * float(right.mean()),
+        "reliability": np.round(sums, 6).tolist(),
         "log_loss": float(-np.log(own).mean()),
         "brier": float(np.square(probabilities - truth).sum(axis=1).mean()),
     }
@@ -90,7 +99,7 @@ def rival(X: np.ndarray, y: np.ndarray, new: np.ndarray, wanted: np.ndarray) -> 
         calibrated = CalibratedClassifierCV(ridge, cv=folds).fit(np.asarray(transform.transform(X[:, None])), y)
         chances = calibrated.predict_proba(np.asarray(transform.transform(new[:, None])))
         of = quality(chances, calibrated.classes_, wanted)
-        found |= {name: of[name] for name in ("log_loss", "brier")}
+        found |= {name: of[name] for name in ("log_loss", "brier", "reliability")}
     return found
 
 
@@ -149,11 +158,13 @@ def main() -> None:
     for name in names:
         data = load(arguments.folder, name)
         rows[name] = {"rntk": ours(*data)} | ({"minirocket": rival(*data)} if arguments.rival else {})
+        if name in published:
+            rows[name]["published"] = {column: float(published[name][column]) for column in PUBLISHED}
         if arguments.out:
             keep(
                 arguments.out, arguments.half, {"machine": machine(), "summary": compare(rows, published), "sets": rows}
             )
-        said = " ".join(f"{key} {value:.3g}" for key, value in rows[name]["rntk"].items())
+        said = " ".join(f"{key} {value:.3g}" for key, value in rows[name]["rntk"].items() if key != "reliability")
         console.print(f"{name}: {said}; published HC2 {published.get(name, {}).get('HC2', '-')}", highlight=False)
     summary = compare(rows, published)
     table = Table("", "mean accuracy", "mean rank", "rntk wins/ties/losses")

@@ -305,10 +305,6 @@ def table_of_classifiers() -> Iterator[str]:
 def table_by_halves(record: dict[str, Any]) -> Iterator[str]:
     """Confirmation half first: mean accuracy, mean rank, and how often `RNTKClassifier()` wins, ties and loses."""
     halves = {half: record[half]["summary"] for half in ("confirmation", "development") if half in record}
-    seconds = {
-        who: sum(summary[f"{who} seconds"] for summary in halves.values() if f"{who} seconds" in summary)
-        for who in ("rntk", "minirocket")
-    }
     names = {
         "rntk": "`RNTKClassifier()`",
         "HC2": "HIVE-COTE 2",
@@ -325,12 +321,17 @@ def table_by_halves(record: dict[str, Any]) -> Iterator[str]:
             cells += [f"{found['mean']:.2f} ({found['mean_rank']:.2f})"]
             cells += [" / ".join(map(str, found.get("wins_ties_losses", [])))]
         yield f"| {name} | {' | '.join(cells)} |"
+    costs = [
+        f"on the {half} half `RNTKClassifier()` takes {summary['rntk seconds']:.0f}, MiniRocket in the same run "
+        f"{summary['minirocket seconds']:.0f}"
+        for half, summary in halves.items()
+        if "minirocket seconds" in summary
+    ]
     yield ""
     yield from paragraph(
-        "The learner was tuned on the development half; the confirmation half was used once, at the end. Other "
-        "classifiers stand with their published accuracies on the same official split. On all these sets "
-        f"`RNTKClassifier()` takes {seconds['rntk']:.0f} core seconds of fitting and predicting, MiniRocket "
-        f"{seconds['minirocket']:.0f}, in one run, one thread each."
+        "The learner was tuned on the development half. The confirmation half was run twice, at the end: once for its "
+        "scores, and again for costs only, with equal scores. Other classifiers stand with their published accuracies "
+        f"on the same official split. Core seconds of fitting and predicting, one thread each: {'; '.join(costs)}."
     )
 
 

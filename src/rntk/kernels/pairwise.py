@@ -67,10 +67,6 @@ class Pairwise(ABC):
     def pairs(self, a: Any, b: Any = None) -> Array:
         """Gram matrix of what was prepared; without `b` of `a` with itself, where noise is added to the diagonal."""
 
-    def against(self, new: Any, kept: Any) -> Array:
-        """`pairs(new, kept)` up to rounding, where `new` are fewer."""
-        return self.pairs(new, kept)
-
     @abstractmethod
     def diagonal(self, a: Any) -> Array:
         """The diagonal of `pairs(a)`."""
@@ -140,12 +136,6 @@ class _Network(Pairwise):
     def prepare(self, batch: Any) -> Any:
         batch = self._suited(batch)
         return self._engine.prepare(self._plan, batch, self._needs)
-
-    def against(self, new: Any, kept: Any) -> Array:
-        network = self._plan.network
-        # Means have a lane for each step on the right: one sequence is enough there, and many make many calls. Without
-        # normalisation values can overflow, and the error says on which side.
-        return self.pairs(kept, new).T if network.readout.averages and network.normalize else self.pairs(new, kept)
 
     def pairs(self, a: Any, b: Any = None) -> Array:
         return to_host(getattr(self._engine.pairs(a, b), self._plan.network.kind))

@@ -184,7 +184,7 @@ class PreparedSequences:
             self.pairwise.plan(self.sequences)  # what is prepared later has at least what these need
             self._side = self.pairwise.prepare(self.sequences)
         side = self.pairwise.prepare(new)
-        return side, self.pairwise.against(side, self._side)
+        return side, self.pairwise.pairs(side, self._side)
 
 
 def as_kernel(kernel: Any) -> Any:
