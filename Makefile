@@ -9,7 +9,7 @@ PARALLEL := -n 2 --dist loadfile
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo         classify a real data set with the RNTK and with RBF, and save a picture"
+	@echo "make demo         classify, forecast and explain real series beside MiniRocket and RBF, and save a picture"
 	@echo "make reproduce    every figure and table of the papers, small: records, figures, report under results/quick"
 	@echo "make docs         build the documentation into site/"
 	@echo "make test         run the tests; those in a browser only where there is one"

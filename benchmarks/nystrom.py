@@ -46,11 +46,11 @@ FULL = {"training": 100_000, "new": 20_000, "landmarks": 2_000, "exact": 3_000, 
 QUICK = {"training": 4_000, "new": 1_000, "landmarks": 200, "exact": 500, "solved": 1_500}
 
 
-def sequences(n: int, seed: int) -> tuple[SequenceBatch, NDArray[np.int64]]:
+def sequences(n: int, seed: int, shortest: int = SHORTEST) -> tuple[SequenceBatch, NDArray[np.int64]]:
     """Noisy cylinders, bells and funnels, in single precision, and which each is."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, 3, n)
-    lengths = rng.integers(SHORTEST, LONGEST + 1, n)
+    lengths = rng.integers(shortest, LONGEST + 1, n)
     begin = rng.uniform(0.125, 0.25, n) * lengths
     end = begin + rng.uniform(0.25, 0.75, n) * lengths
     step = np.arange(LONGEST)

@@ -69,7 +69,9 @@ def pictures(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", DOCS / "index.md", *sorted(tutorials.TUTORIALS.glob("*.md"))], ids=name_of
+    "page",
+    [ROOT / "README.md", DOCS / "index.md", DOCS / "research.md", *sorted(tutorials.TUTORIALS.glob("*.md"))],
+    ids=name_of,
 )
 def test_code_on_pages_runs_and_gives_what_they_show(page, pictures):
     pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "rntk[plot]"')

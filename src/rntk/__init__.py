@@ -29,8 +29,10 @@ __all__ = [
     "Sensitivity",
     "SequenceBatch",
     "SequenceError",
+    "StepFeatures",
     "activations",
     "as_batch",
+    "explain",
     "input_gradient",
     "load",
     "read",
@@ -54,10 +56,12 @@ _HOME = {
     "RNTKRegressorCV": "rntk.learners",
     "RNTKRidge": "rntk.learners",
     "RNTKRidgeClassifier": "rntk.learners",
+    "StepFeatures": "rntk.learners",
     "Sensitivity": "rntk.theory",
     "SequenceBatch": "rntk.sequences",
     "SequenceError": "rntk.errors",
     "as_batch": "rntk.sequences",
+    "explain": "rntk.learners",
     "input_gradient": "rntk.theory",
     "load": "rntk.io",
     "read": "rntk.io",
@@ -104,6 +108,8 @@ if TYPE_CHECKING:
     from .learners import RNTKRegressorCV as RNTKRegressorCV
     from .learners import RNTKRidge as RNTKRidge
     from .learners import RNTKRidgeClassifier as RNTKRidgeClassifier
+    from .learners import StepFeatures as StepFeatures
+    from .learners import explain as explain
     from .sequences import SequenceBatch as SequenceBatch
     from .sequences import as_batch as as_batch
     from .theory import Sensitivity as Sensitivity

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -35,6 +35,7 @@ from rntk import (
     RNTKRegressor,
     RNTKRidge,
     RNTKRidgeClassifier,
+    StepFeatures,
 )
 from rntk.activations import leaky_relu
 from rntk.io import ModelFileError, load, register, save
@@ -92,6 +93,8 @@ MODELS = {
         BITS,
     ),
     "features": (make_pipeline(NystromFeatures(n_landmarks=9, random_state=0), RidgeClassifier()), RAGGED, WORDS),
+    "steps": (make_pipeline(StepFeatures(n_landmarks=9, random_state=0), RidgeClassifierCV()), RAGGED, WORDS),
+    "steps, target": (make_pipeline(StepFeatures(history=None, dtype="float32"), RidgeCV()), RAGGED, TARGETS),
     "features, target": (make_pipeline(NystromFeatures(dtype="float32"), Ridge()), RAGGED, TARGETS),
 }
 
@@ -369,6 +372,7 @@ def test_what_cannot_be_described_is_refused(learner, words, tmp_path):
         RNTKGaussianProcessRegressor(),
         RNTKClassifier(),
         NystromFeatures(),
+        StepFeatures(),
         LinearRNNRegressor(),
         make_pipeline(Clock(), ChannelScaler()),
     ],

@@ -31,7 +31,7 @@ from rntk import (
 )
 from rntk.learners.base import PreparedSequences
 from rntk.learners.conjugate import preconditioner
-from rntk.learners.nystrom import BYTES_PER_VALUE, SELECTIONS, spread_out
+from rntk.learners.landmarks import BYTES_PER_VALUE, SELECTIONS, spread_out
 from rntk.runtime import parse_bytes
 
 KERNEL = RNTK(normalize=True, n_jobs=1, progress=False)
@@ -165,7 +165,7 @@ def test_sequences_of_zeros(selection):
     model = NystromFeatures(KERNEL, n_landmarks=15, selection=selection, random_state=0).fit(X)
     found = model.transform(X)
     assert np.isfinite(found).all() and not found[:10].any() and found[10:].any(axis=1).all()
-    with pytest.raises(ValueError, match="zero between all 4 landmarks"):
+    with pytest.raises(ValueError, match="zero between all landmarks"):
         NystromFeatures(KERNEL, n_landmarks=4, selection=selection).fit([np.zeros(3)] * 8)
 
 

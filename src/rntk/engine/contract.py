@@ -41,6 +41,8 @@ class Plan:
         Threads and progress.
     title : str
         What a progress bar is called.
+    rough : bool
+        Whether numbers of about the right size will do where a network normalises, because the caller does so again.
     """
 
     network: Network
@@ -49,6 +51,7 @@ class Plan:
     directions: tuple[Direction, ...] = ()
     run: Execution = Execution()  # noqa: RUF009
     title: str = "Gram matrix"
+    rough: bool = False
 
 
 class Values(NamedTuple):

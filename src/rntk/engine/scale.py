@@ -31,6 +31,13 @@ def _shifted(a: Scale, exponent: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(np.ldexp(a.mantissa, np.clip(a.exponent - exponent, -5000, 5000)))
 
 
+def largest(a: Scale, starts: NDArray[np.int64]) -> Scale:
+    """The power of two next to the largest number of each run that begins at `starts`; 0 where all are 0."""
+    low = np.iinfo(np.int32).min
+    exponent = np.maximum.reduceat(np.where(a.mantissa > 0, np.frexp(a.mantissa)[1] + a.exponent, low), starts)
+    return Scale((exponent > low).astype(np.float64), np.where(exponent > low, exponent, 0))
+
+
 def inverse_root(a: Scale) -> Scale:
     """1/√a, and 0 where a is 0: a sequence without variance has no direction."""
     odd = a.exponent % 2

@@ -7,13 +7,13 @@ Such an engine writes one direction of reading and knows nothing of the rest: `p
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..network import Network
+from ..network import READOUTS, Network
 from ..sequences import SequenceBatch, check_channels_agree
 from . import scale
 from .contract import Engine, Plan, Reader, Values, refuse_overflow
@@ -87,7 +87,9 @@ class HostEngine(Engine):
     @quietly
     def prepare(self, plan: Plan, batch: SequenceBatch, needs: Any = None) -> Side:
         self.check(plan)
-        own = self.own_in_all_directions(plan, batch) if plan.network.normalize else None
+        own = None
+        if plan.network.normalize:
+            own = (self.largest_steps if plan.rough else self.own_in_all_directions)(plan, batch)
         return self._side(plan, batch, own and scale.inverse_root(own), needs or [])
 
     def _side(self, plan: Plan, batch: SequenceBatch, normalizer: Scale | None, needs: list[Any]) -> Side:
@@ -146,6 +148,11 @@ class HostEngine(Engine):
             return forwards
         at = _flip(plan.network, batch)
         return scale.add(forwards, backwards[0] if at is None else scale.take(backwards[0], at))
+
+    def largest_steps(self, plan: Plan, batch: SequenceBatch) -> Scale:
+        """The largest kernel of a step of each sequence with itself, to a factor of two, O(T); no mean is larger."""
+        steps = replace(plan, network=replace(plan.network, readout=READOUTS["sequence"]))
+        return scale.largest(self.own_in_all_directions(steps, batch), batch.offsets[:-1])
 
 
 def directions_of(network: Network, batch: SequenceBatch) -> list[SequenceBatch]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer
 
@@ -31,9 +31,11 @@ from ..learners import (
     RNTKRegressor,
     RNTKRidge,
     RNTKRidgeClassifier,
+    StepFeatures,
 )
 from ..learners.search.ensemble import Member
 from ..learners.search.views import View
+from ..learners.steps import check_readout
 from ..linear import ConvRegressor, LinearRNNRegressor, ScaledConv1D
 from ..preprocessing import ChannelScaler, Clock, CumulativeSum, Differences, Downsample, UnitNorm, ZNormalize
 from ..sequences import SequenceBatch
@@ -180,6 +182,11 @@ def _check_targets(process: Any) -> None:
             raise ValueError(f"{name} must be finite numbers, one per target")
 
 
+def _check_pieces(features: Any) -> None:
+    """Whether features of steps are of a kernel that has such."""
+    check_readout(features.kernel_)
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 _CHANNELS = {"n_channels_in_": (int, "channels"), "n_features_in_?": int}
@@ -189,7 +196,8 @@ _RIDGE = _SEQUENCES | {"dual_coef_": (Array, "n", ...), "n_iter_": int, "residua
 _BEST = {"cv_results_": dict, "best_index_": int, "best_params_": dict, "best_score_": float, "loo_score_": float}
 _SEARCH = _CHANNELS | _BEST | {"sequences_": (SequenceBatch, "n", "channels"), "members_": [Member], "notes_?": [str]}
 _FILTERS = _CHANNELS | {"convolution_": ScaledConv1D, "n_outputs_": (int, "outputs"), "flat_targets_": bool}
-_WEIGHTS = {"coef_": Array, "intercept_": object, "n_features_in_": int, "n_iter_": type(None), "solver_": str}
+_LINEAR = {"coef_": Array, "intercept_": object, "n_features_in_": int}
+_WEIGHTS = _LINEAR | {"n_iter_": type(None), "solver_": str}
 
 register(RNTKRidge, _RIDGE)
 register(RNTKRidgeClassifier, {"classes_": (Array, "classes")} | _RIDGE | {"dual_coef_": (Array, "n", "columns")})
@@ -221,15 +229,21 @@ for _cls in (UnitNorm, ZNormalize, Differences, CumulativeSum, Downsample, Clock
 register(
     ChannelScaler, {"n_channels_in_": (int, "channels"), "mean_": (Array, "channels"), "scale_": (Array, "channels")}
 )
-register(
-    NystromFeatures,
-    _KERNEL
-    | {"sequences_": (SequenceBatch, "landmarks", "channels"), "landmark_indices_": (Array, "landmarks")}
-    | {"components_": (Array, "rank", "landmarks"), "eigenvalues_": (Array, "rank"), "rank_": (int, "rank")}
-    | {"rank_tolerance_": float},
-)
+_LANDMARKS = _KERNEL | {
+    "sequences_": (SequenceBatch, "landmarks", "channels"),
+    "landmark_indices_": (Array, "landmarks"),
+    "components_": (Array, "rank", "landmarks"),
+    "eigenvalues_": (Array, "rank"),
+    "rank_": (int, "rank"),
+    "rank_tolerance_": float,
+}
+register(NystromFeatures, _LANDMARKS)
+register(StepFeatures, _LANDMARKS | {"landmark_steps_": (Array, "landmarks")}, _check_pieces)
 # Pipelines, and the linear models that go behind features.
 register(Pipeline, {"steps": [tuple]}, local=("memory",))
 register(Ridge, _WEIGHTS)
 register(RidgeClassifier, _WEIGHTS | {"classes_?": Array, "_label_binarizer": LabelBinarizer})
+_CHOSEN = {"alpha_": object, "best_score_": object}
+register(RidgeCV, _LINEAR | _CHOSEN)
+register(RidgeClassifierCV, _LINEAR | _CHOSEN | {"classes_?": Array, "_label_binarizer": LabelBinarizer})
 register(LabelBinarizer, {"classes_": Array, "y_type_": str, "sparse_input_": bool})

@@ -122,10 +122,7 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         ValueError
             The readout is no mean.
         """
-        plan = self.plan()
-        if not plan.network.readout.averages:
-            raise ValueError(f'only a mean over steps has another side to it; take readout="mean" in {self!r}')
-        final = replace(plan, network=replace(plan.network, readout=Final()))
+        plan, final = self.plans_against_last()
         engine, (left, right) = self.read(X, Z)
         side = engine.prepare(plan, left)
         return getattr(engine.pairs(side, engine.prepare(final, right, side.needs)), plan.network.kind)
@@ -176,6 +173,13 @@ class NetworkKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
         network = self.network()
         run = Execution(self.n_jobs, self.progress)
         return Plan(network, check_dtype(self.dtype), kinds or (network.kind,), directions, run, type(self).__name__)
+
+    def plans_against_last(self) -> tuple[Plan, Plan]:
+        """What is to be computed of either side of `against_last`."""
+        plan = self.plan()
+        if not plan.network.readout.averages:
+            raise ValueError(f'only a mean over steps has another side to it; take readout="mean" in {self!r}')
+        return plan, replace(plan, network=replace(plan.network, readout=Final()))
 
     def plan_gradient(self) -> Plan:
         """The same with derivatives by the log of every free hyperparameter."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,14 @@ def of(kernel: Any) -> Pairwise:
     """A kernel of the library or of scikit-learn, a sum, product or power of them, or a function, as `Pairwise`."""
     if type(kernel) in (Sum, Product, Exponentiation):
         return _Combined(kernel)
-    # A subclass may compute its values itself.
-    ours = isinstance(kernel, NetworkKernel) and all(
+    return _Network(kernel) if is_ours(kernel) else _Plain(kernel)
+
+
+def is_ours(kernel: Any) -> bool:
+    """Whether the library's engines compute a kernel: a subclass may compute its values itself."""
+    return isinstance(kernel, NetworkKernel) and all(
         getattr(type(kernel), verb) is getattr(NetworkKernel, verb) for verb in ("__call__", "diag")
     )
-    return _Network(kernel) if ours else _Plain(kernel)
 
 
 class _Network(Pairwise):
@@ -138,6 +142,24 @@ class _Network(Pairwise):
 
     def diagonal(self, a: Any) -> Array:
         return to_host(self._engine.diagonal(self._plan, a.batch))
+
+
+class AgainstLast(_Network):
+    """A mean over the steps of one side, the last step of the other: `NetworkKernel.against_last`, in parts.
+
+    The last steps are normalised. The other side is where the kernel normalises, but roughly, to a number per row: what
+    its mean over steps is takes O(T²), and whoever makes features divides by their norms.
+    """
+
+    def __init__(self, kernel: NetworkKernel) -> None:
+        super().__init__(kernel)
+        plan, final = kernel.plans_against_last()
+        self._plan = replace(plan, rough=True)
+        self._final = replace(final, network=replace(final.network, normalize=True))
+
+    def prepare_last(self, batch: SequenceBatch) -> Any:
+        """All that belongs to the last step of each sequence alone."""
+        return self._engine.prepare(self._final, self._suited(batch), self._needs)
 
 
 class _Plain(Pairwise):

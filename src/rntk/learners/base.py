@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -20,6 +20,35 @@ from ..sequences.targets import Array
 
 #: Bytes of kernel values held at once during prediction.
 BLOCK_BYTES = 1 << 26
+
+
+class Term(NamedTuple):
+    """A sum of kernel values, Σ_j k(view(x), z_j) c_j, part of what a model says of x.
+
+    Attributes
+    ----------
+    kernel : object
+        The kernel k.
+    sequences : SequenceBatch
+        What x is compared with, z.
+    coefficients : ndarray of shape (n, k)
+        A column of c for each column of the decision function, or of the targets.
+    view : callable or None
+        From a batch to what the kernel sees of it, sequence by sequence; None is the batch itself.
+    """
+
+    kernel: Any
+    sequences: SequenceBatch
+    coefficients: Array
+    view: Callable[[SequenceBatch], SequenceBatch] | None = None
+
+    def look(self, batch: SequenceBatch) -> SequenceBatch:
+        """What the kernel sees."""
+        return batch if self.view is None else self.view(batch)
+
+    def seen_through(self, view: Callable[[SequenceBatch], SequenceBatch]) -> Term:
+        """The same of sequences that `view` makes first."""
+        return self._replace(view=lambda batch: self.look(view(batch)))
 
 
 class KernelLearner(BaseEstimator):  # type: ignore[misc]
@@ -75,6 +104,13 @@ class KernelLearner(BaseEstimator):  # type: ignore[misc]
     def _fitted_kernels(self) -> list[Any]:
         return [self.kernel_]
 
+    def _terms(self, x: SequenceBatch) -> list[Term] | None:
+        """Sums of kernel values whose derivative by a sequence, at `x`, is that of what the model says of it.
+
+        What it says is `decision_function`, or of a regressor `predict`. None where there are no such sums.
+        """
+        return None
+
     # -- what new sequences are compared with: prepared on first use, never pickled or saved -----------------------
 
     def _keep(self, sequences: SequenceBatch) -> None:
@@ -120,6 +156,13 @@ class PreparedSequences:
     def gram(self, new: SequenceBatch) -> Array:
         """Kernel values of new sequences with these, in the kernel's precision."""
         return self.compare(new)[1]
+
+    def between(self) -> Array:
+        """Kernel values of these sequences with one another.
+
+        kernel(Z, Z), not kernel(Z): noise that a kernel adds on its diagonal is none of what is shared.
+        """
+        return self.gram(self.sequences)
 
     def in_blocks(self, new: SequenceBatch, use: Callable[[Any, Array], Array]) -> Array:
         """`use(side, K)` of consecutive parts of `new`, joined, so that few kernel values exist at once.

@@ -20,7 +20,7 @@ from ..runtime import parse_bytes, progress_bar
 from ..sequences import SequenceBatch
 from ..sequences.targets import Array
 from .base import PreparedSequences
-from .nystrom import choose_landmarks, default_tolerance, features, map_of, progress_of, quiet, reserve
+from .landmarks import choose_landmarks, default_tolerance, features, map_of, progress_of, quiet, reserve
 
 #: Vectors as long as the targets that conjugate gradients and their products hold at once.
 VECTORS = 12

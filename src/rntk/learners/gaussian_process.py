@@ -15,8 +15,9 @@ from sklearn.utils.validation import column_or_1d
 from ..errors import ActivationError, KernelOverflowError, check_flag, check_positive, warn
 from ..kernels.pairwise import suited
 from ..runtime import Bar, progress_bar
+from ..sequences import SequenceBatch
 from ..sequences.targets import Array, read_values, read_weights
-from .base import KernelLearner, as_kernel, gram, shows_progress
+from .base import KernelLearner, Term, as_kernel, gram, shows_progress
 
 
 class Evidence(NamedTuple):
@@ -258,6 +259,9 @@ class RNTKGaussianProcessRegressor(RegressorMixin, KernelLearner):  # type: igno
         targets = self.alpha_.shape[1:]
         mean = self._unscaled(found[:, : int(np.prod(targets))].reshape(-1, *targets))
         return (mean, np.multiply.outer(found[:, -1], self.y_scale_)) if return_std else mean
+
+    def _terms(self, x: SequenceBatch) -> list[Term]:
+        return [Term(self.kernel_, self.sequences_, (self.alpha_ * self.y_scale_).reshape(len(self.alpha_), -1))]
 
     def _unscaled(self, mean: Array) -> Array:
         return np.asarray(mean * self.y_scale_ + self.y_mean_)

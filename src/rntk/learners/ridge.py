@@ -14,7 +14,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from ..errors import say_value
 from ..sequences import SequenceBatch
 from ..sequences.targets import Array, read_labels, read_values, read_weights
-from .base import KernelLearner, as_kernel, gram
+from .base import KernelLearner, Term, as_kernel, gram
 from .conjugate import ConjugateGradients
 
 
@@ -56,6 +56,9 @@ class _Ridge(KernelLearner):
             dual, self.n_iter_, self.residual_ = found.dual, found.n_iter, found.residual
         self._keep(batch)
         return dual if root is None else np.asarray(dual * root[:, None])
+
+    def _terms(self, x: SequenceBatch) -> list[Term]:
+        return [Term(self.kernel_, self.sequences_, self.dual_coef_.reshape(len(self.dual_coef_), -1))]
 
     def _values(self, X: Any) -> Array:
         """Values at the sequences in `X`, with as many columns as the dual coefficients."""

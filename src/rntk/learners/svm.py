@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
+from ..sequences import SequenceBatch
 from ..sequences.targets import Array, read_labels, read_weights
-from .base import KernelLearner, as_kernel, gram
+from .base import KernelLearner, Term, as_kernel, gram
 
 
 class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
@@ -93,6 +94,10 @@ class RNTKSVC(ClassifierMixin, KernelLearner):  # type: ignore[misc]
         self.n_iter_ = machine.n_iter_
         self._keep(batch.take(machine.support_))
         return self
+
+    def _terms(self, x: SequenceBatch) -> list[Term] | None:
+        # Of more classes, votes have no derivative and what follows them is no sum.
+        return [Term(self.kernel_, self.sequences_, self.dual_coef_.T)] if len(self.classes_) == 2 else None
 
     def _compare(self, X: Any) -> Array:
         """(n, pairs of classes): positive for the first class of a pair; of two classes, for the second."""
