@@ -15,7 +15,7 @@ from ..data.made import teacher_task
 from ..study import Claim, Finding, Plain, Results, Study, Unit
 from .drawing import finished
 
-MODELS = ("RNN", "scaled convolution", "unscaled convolution")
+MODELS = ("RNN", "scaled convolution", "unscaled from zero", "unscaled from taps")
 
 
 def _units(delays: Iterable[int], weight: float, **sizes: int) -> tuple[Unit, ...]:
@@ -23,7 +23,7 @@ def _units(delays: Iterable[int], weight: float, **sizes: int) -> tuple[Unit, ..
 
 
 def _by_delay(results: Results) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Delays (D,), ascending, and errors (D, repetitions, 3)."""
+    """Delays (D,), ascending, and errors (D, repetitions, 4)."""
     parts = sorted(results.all(), key=lambda part: int(part.delays[0]))
     return np.concatenate([part.delays for part in parts]), np.concatenate([part.errors for part in parts])
 
@@ -36,8 +36,8 @@ class LinearFigure3(Study):
     source = "Implicit Bias of Linear RNNs, Figure 3"
     extras = ("finite",)
     minutes = (0.7, 8)
-    quick = _units((0, 2, 4, 6), 6.0, width=300, repetitions=2)
-    full = _units(range(9), 50.0, width=1000, repetitions=3)
+    quick = _units((0, 2, 4, 6), 6.0, width=100, repetitions=10)
+    full = _units((*range(9), 10, 12, 14), 20.0, width=400, repetitions=10)
     claims = (
         Claim(
             "alike",
@@ -62,15 +62,15 @@ class LinearFigure3(Study):
     def compute(
         self, data: Path | None, *, delays: list[int], width: int, repetitions: int, n_x: int = 15, random_state: int
     ) -> Plain:
-        """`errors` (D, repetitions, 3): mean squared test error of `MODELS` over the power of the teacher's output.
+        """`errors` (D, repetitions, 4): mean squared test error of `MODELS` over the power of the teacher's output.
 
         A model that puts out zero has 1 - d/T for delay d, and the noise: the first d steps are silent. The scaled
-        convolution starts from the random taps of the RNN, the unscaled one from zero. Loss: ½ Σ ‖y_t - f_t‖². The
+        convolution starts from the random taps of the RNN, the unscaled one from zero or from there too. Loss: ½ Σ ‖y_t - f_t‖². The
         paper doesn't say how long it trains: with a hundred times more steps even the RNN learns the delay, as it must
         with enough of them (Theorem 4.1 bounds taps by the number of steps).
         """
         T, steps, learning_rate, nu_w = 20, 100, 1e-4, 0.3
-        errors = np.empty((len(delays), repetitions, 3))
+        errors = np.empty((len(delays), repetitions, len(MODELS)))
         for d, late in enumerate(delays):
             for r in range(repetitions):
                 rng = np.random.default_rng([random_state, r])  # the same teachers and inputs for every delay
@@ -81,6 +81,7 @@ class LinearFigure3(Study):
                     rnn,
                     ScaledConv1D.from_taps(rnn.impulse_response(T), scale_factors(T, nu_w)),
                     ScaledConv1D(np.ones(T), np.zeros((T, 1, n_x))),
+                    ScaledConv1D.from_taps(rnn.impulse_response(T)),
                 )
                 test: Plain = {"X_test": task.X_test, "y_test": task.y_test}
                 for k, model in enumerate(models):

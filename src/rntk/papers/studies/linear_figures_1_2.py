@@ -23,30 +23,31 @@ class _SideBySide(Study):
     extras = ("finite",)
 
     def compute(
-        self, data: Path | None, *, widths: list[int], teacher: int, steps: int = 200, random_state: int = 0
+        self, data: Path | None, *, widths: list[int], teacher: int, seeds: int, steps: int = 200, random_state: int = 0
     ) -> Plain:
-        """Curves (W, R) at the recorded steps: `rnn` and `convolution` on the training data, `rnn_test` and so on.
+        """Curves (S, W, R) at the recorded steps: `rnn` and `convolution` on the training data, `rnn_test` and so on.
 
-        `teacher` counts units of the network that makes the data, `widths` are the students'. The learning rate belongs
-        to the sum of squares (`rntk.linear.train`): the paper says mean squared error; its Figure 2, where ten steps
-        show a difference, fits the sum.
+        `teacher` counts units of the network that makes the data, one for all students; `widths` are the students',
+        `seeds` of each. `power` is the mean square of the targets, the error of putting out zero: the scale that all
+        curves have in common. The learning rate belongs to the sum of squares (`rntk.linear.train`): the paper says
+        mean squared error; its Figure 2, where ten steps show a difference, fits the sum.
         """
-        rng = np.random.default_rng(random_state)
         T, learning_rate, nu_w = 10, 1e-4, 0.3
-        task = teacher_task(teacher, 50, T, nu_w=nu_w, random_state=rng)
+        task = teacher_task(teacher, 50, T, nu_w=nu_w, random_state=random_state)
         marks = sorted({0, *range(min(steps, 10) + 1), *np.linspace(0, steps, 60).round().astype(int).tolist()})
-        curves = np.empty((2, 2, len(widths), len(marks)))
+        curves = np.empty((2, 2, seeds, len(widths), len(marks)))
         options: Plain = {"record_at": marks, "X_test": task.X_test, "y_test": task.y_test, "progress": False}
-        for w, width in enumerate(widths):
-            rnn = LinearRNN.random(width, nu_w=nu_w, seed=rng)
+        for s, w in np.ndindex(seeds, len(widths)):
+            rnn = LinearRNN.random(widths[w], nu_w=nu_w, seed=np.random.default_rng([random_state, s, widths[w]]))
             twin = ScaledConv1D.from_taps(rnn.impulse_response(T), scale_factors(T, nu_w))
             models: tuple[LinearModel, ...] = (rnn, twin)
             for m, model in enumerate(models):
                 run = train(model, task.X, task.y, learning_rate, steps, loss="sum", **options)
-                curves[:, m, w] = run.error, run.test_error
+                curves[:, m, s, w] = run.error, run.test_error
         names = ("rnn", "convolution", "rnn_test", "convolution_test")
-        found = dict(zip(names, curves.reshape(4, len(widths), -1), strict=True))
-        return {"widths": widths, "steps": marks, "learning_rate": learning_rate, "loss": "sum", **found}
+        found = dict(zip(names, curves.reshape(4, seeds, len(widths), -1), strict=True))
+        power = {"power": np.mean(task.y**2), "power_test": np.mean(task.y_test**2)}
+        return {"widths": widths, **power, "steps": marks, "learning_rate": learning_rate, "loss": "sum", **found}
 
 
 def _largest_gap(found: SimpleNamespace, steps: Any = slice(None)) -> NDArray[np.float64]:
@@ -76,8 +77,8 @@ class LinearFigures1And2(_SideBySide):
     title = "A linear RNN and its convolution train alike"
     source = "Implicit Bias of Linear RNNs, Figures 1 and 2"
     minutes = (0.5, 0.5)
-    quick = (Unit("training", {"widths": [500], "teacher": 4, "random_state": 0}, weight=8.0),)
-    full = (Unit("training", {"widths": [1000], "teacher": 4, "random_state": 0}, weight=25.0),)
+    quick = (Unit("training", {"widths": [300], "teacher": 4, "seeds": 10, "random_state": 0}, weight=8.0),)
+    full = (Unit("training", {"widths": [1000], "teacher": 4, "seeds": 10, "random_state": 0}, weight=25.0),)
     claims = (
         Claim(
             "figure 1",
@@ -113,7 +114,7 @@ class LinearFigure4(_SideBySide):
     title = "How wide a linear RNN must be to train like its convolution"
     source = "Implicit Bias of Linear RNNs, Figure 4 (ICML version)"
     minutes = (0.3, 0.5)
-    quick = full = (Unit("training", {"widths": [10, 40, 200], "teacher": 20, "random_state": 0}, weight=10),)
+    quick = full = (Unit("training", {"widths": [10, 40, 200], "teacher": 20, "seeds": 40, "random_state": 0}, weight=10),)
     claims = (
         Claim(
             "closer",

@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from ...linear import LinearRNN, limit_kernel
 from ...plot import COLOURS, axes_or_new
 from ..study import Claim, Finding, Plain, Results, Study, Unit
 from .drawing import finished
+
+
+def _taps(width: int, T: int, rng: np.random.Generator, **variances: float) -> NDArray[np.float64]:
+    """(T,) one entry of each tap of a random network."""
+    return LinearRNN.random(width, 1, 1, seed=rng, **variances).impulse_response(T)[:, 0, 0]
 
 
 class LinearTheorem33(Study):
@@ -23,8 +29,8 @@ class LinearTheorem33(Study):
     source = "Implicit Bias of Linear RNNs, Theorem 3.3"
     extras = ("finite",)
     minutes = (0.1, 0.5)
-    quick = (Unit("networks", {"widths": [25, 50, 100, 200], "seeds": 30, "random_state": 0}, weight=2.0),)
-    full = (Unit("networks", {"widths": [25, 50, 100, 200, 400, 800], "seeds": 40, "random_state": 0}, weight=15.0),)
+    quick = (Unit("networks", {"widths": [25, 50, 100, 200], "seeds": 30, "networks": 400, "random_state": 0}, weight=2.0),)
+    full = (Unit("networks", {"widths": [25, 50, 100, 200, 400, 800], "seeds": 40, "networks": 800, "random_state": 1}, weight=15.0),)
     claims = (
         Claim(
             "kernel",
@@ -40,12 +46,15 @@ class LinearTheorem33(Study):
         ),
     )
 
-    def compute(self, data: Path | None, *, widths: list[int], seeds: int, T: int = 8, random_state: int = 0) -> Plain:
+    def compute(
+        self, data: Path | None, *, widths: list[int], seeds: int, networks: int, T: int = 8, random_state: int = 0
+    ) -> Plain:
         """`errors` (W, S), ‖K̂ - K‖/‖K‖ over all pairs of steps (t, s), sequences and outputs; and by width and lag, of
-        the `tap_samples` entries of L_j over all networks in units of √(ν_C ν_F ν_W^j), (W, T):
+        one entry of L_j of each of so many `networks` in units of √(ν_C ν_F ν_W^j), (W, T):
 
-        `tap_p_values` of the Kolmogorov-Smirnov test that they are standard normal, `tap_variances` (mean squares), and
-        `tap_kurtosis` (excess, zero for Gaussian numbers).
+        `tap_p_values` of the Kolmogorov-Smirnov test that it is standard normal, `tap_variances` (mean squares), and
+        `tap_kurtosis` (excess, zero for Gaussian numbers). `tap_correlations` and `square_correlations` (W, T, T) are
+        those of the entry at two lags, and of its square: both vanish where lags are independent.
         """
         rng = np.random.default_rng(random_state)
         n_x, n_y, nu_w = 3, 2, 0.5
@@ -55,17 +64,18 @@ class LinearTheorem33(Study):
         expected = nu_w ** np.arange(T)
         errors = np.empty((len(widths), seeds))
         tests = np.empty((3, len(widths), T))
+        together = np.empty((2, len(widths), T, T))
         for w, width in enumerate(widths):
-            taps = np.empty((T, seeds, n_y * n_x))
             for s in range(seeds):
                 rnn = LinearRNN.random(width, n_x, n_y, seed=rng, **variances)
                 errors[w, s] = np.linalg.norm(rnn.ntk(X) - limit) / np.linalg.norm(limit)
-                taps[:, s] = rnn.impulse_response(T).reshape(T, -1)
-            for j in range(T):
-                sample = taps[j].ravel() / np.sqrt(expected[j])
+            taps = np.array([_taps(width, T, rng, **variances) for _ in range(networks)]) / np.sqrt(expected)
+            for j, sample in enumerate(taps.T):
                 tests[:, w, j] = stats.kstest(sample, "norm").pvalue, np.mean(sample**2), stats.kurtosis(sample)
+            together[:, w] = np.corrcoef(taps.T), np.corrcoef(taps.T**2)
         law = dict(zip(("tap_p_values", "tap_variances", "tap_kurtosis"), tests, strict=True))
-        return {"widths": widths, "errors": errors, "nu_w": nu_w, **law, "tap_samples": seeds * n_x * n_y}
+        pairs = dict(zip(("tap_correlations", "square_correlations"), together, strict=True))
+        return {"widths": widths, "errors": errors, "nu_w": nu_w, **law, **pairs, "tap_samples": networks}
 
     def judge(self, results: Results) -> Iterator[Finding]:
         """The rate of the kernel, and the law of the taps at the largest width."""

@@ -22,8 +22,8 @@ class RntkFigure2Left(Study):
     source = "The Recurrent Neural Tangent Kernel, Figure 2, left"
     extras = ("finite",)
     minutes = (0.2, 0.2)
-    quick = (Unit("networks", {"width": 500, "angles": 24, "seeds": 3}, weight=5),)
-    full = (Unit("networks", {"width": 1000, "angles": 64, "seeds": 10}, weight=5),)
+    quick = (Unit("networks", {"width": 300, "angles": 24, "seeds": 12}, weight=5),)
+    full = (Unit("networks", {"width": 1000, "angles": 32, "seeds": 40}, weight=5),)
     claims = (
         Claim(
             "limit",

@@ -40,8 +40,8 @@ class RntkTheorem2Ensemble(Study):
     source = "The Recurrent Neural Tangent Kernel, Theorem 2"
     extras = ("finite",)
     minutes = (0.5, 12)
-    quick = _units(2, 12.0, width=512, networks=4, steps=40)
-    full = _units(10, 70.0, width=2048, networks=2, steps=200)
+    quick = _units(2, 12.0, width=256, networks=8, steps=40)
+    full = _units(10, 50.0, width=512, networks=16, steps=100)
     claims = (
         Claim(
             "mean",
