@@ -31,7 +31,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for records, figures and report.")] = Path("results"),
     jobs: Annotated[int, typer.Option(metavar="N", help="Processes, each with its share of the cores.", min=1)] = 1,
     report: Annotated[
-        bool, typer.Option("--report", help="Only write the report, from the records there are.")
+        bool, typer.Option("--report", help="Only judge the records there are again, and write the report.")
     ] = False,
 ) -> None:
     """Reproduce figures and tables of the papers; go on where an earlier run stopped."""
@@ -54,6 +54,7 @@ def reproduce(
     from ..papers import Mode, write_report
     from ..papers import reproduce as run
     from ..papers.data.folder import choose_folder
+    from ..papers.report import judge_again
 
     matplotlib.use("Agg")  # files, never windows
     mode = Mode.FULL if full else Mode.QUICK
@@ -72,6 +73,7 @@ def reproduce(
     except KeyboardInterrupt:
         interrupted = True
         console.print("interrupted; what is finished is kept: the same command goes on from there")
+    judge_again(out, mode, STUDIES)
     page = write_report(out, mode, STUDIES)
     console.print(f"report: {page}", soft_wrap=True)
     if interrupted:

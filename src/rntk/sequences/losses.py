@@ -69,7 +69,9 @@ def read_loss(name: Any, y: NDArray[np.float64]) -> Loss:
         return loss
     if y.shape[1] == 1:
         if not (np.abs(y) == 1).all():
-            raise ValueError(f'loss="cross-entropy" with one output needs targets -1 and 1, not {y[np.abs(y) != 1][0]:g}')
+            raise ValueError(
+                f'loss="cross-entropy" with one output needs targets -1 and 1, not {y[np.abs(y) != 1][0]:g}'
+            )
     elif not ((y >= 0).all() and np.allclose(y.sum(axis=1), 1)):
         raise ValueError('loss="cross-entropy" needs rows of y that are probabilities, 1 for the class and 0 elsewhere')
     return loss

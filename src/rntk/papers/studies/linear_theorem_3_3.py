@@ -12,7 +12,7 @@ from scipy import stats
 
 from ...linear import LinearRNN, limit_kernel
 from ...plot import COLOURS, axes_or_new
-from ..study import Claim, Finding, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Evidence, Finding, Plain, Results, Study, Unit
 from .drawing import finished
 
 
@@ -29,8 +29,16 @@ class LinearTheorem33(Study):
     source = "Implicit Bias of Linear RNNs, Theorem 3.3"
     extras = ("finite",)
     minutes = (0.1, 0.5)
-    quick = (Unit("networks", {"widths": [25, 50, 100, 200], "seeds": 30, "networks": 400, "random_state": 0}, weight=2.0),)
-    full = (Unit("networks", {"widths": [25, 50, 100, 200, 400, 800], "seeds": 40, "networks": 800, "random_state": 1}, weight=15.0),)
+    quick = (
+        Unit("networks", {"widths": [25, 50, 100, 200], "seeds": 30, "networks": 400, "random_state": 0}, weight=2.0),
+    )
+    full = (
+        Unit(
+            "networks",
+            {"widths": [25, 50, 100, 200, 400, 800], "seeds": 40, "networks": 800, "random_state": 1},
+            weight=15.0,
+        ),
+    )
     claims = (
         Claim(
             "kernel",
@@ -41,8 +49,25 @@ class LinearTheorem33(Study):
         Claim(
             "taps",
             "taps of random wide RNNs are Gaussian with variance ν_C ν_F ν_W^j",
-            "no test rejects at 5 %, corrected for their number",
+            "no Kolmogorov-Smirnov test and no variance rejects at 5 %, corrected for their number",
             "limit n → ∞",
+            since="2026-11-18",
+            before=True,
+            history=(
+                Criterion(
+                    "no test rejects at 5 %, corrected for their number",
+                    FIRST,
+                    "six entries of one network were taken for independent, and no variance was tested",
+                ),
+            ),
+        ),
+        Claim(
+            "independent",
+            "taps of different lags are independent, (a)",
+            "correlations of taps and of their squares, over all pairs of lags, don't reject at 5 %",
+            "limit n → ∞",
+            since="2026-11-18",
+            before=True,
         ),
     )
 
@@ -84,10 +109,27 @@ class LinearTheorem33(Study):
         found = results["networks"]
         slope = fit_slope(found.widths, found.errors)
         holds = abs(slope.value + 0.5) < 0.05 + 3 * slope.error
-        yield Finding("kernel", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}")
-        least, lags = found.tap_p_values[-1].min(), found.tap_p_values.shape[1]
-        ours = f"n = {found.widths[-1]}: least p of {lags} Kolmogorov-Smirnov tests {least:.3f}"
-        yield Finding("taps", bool(least * lags > 0.05), ours)
+        weight = Evidence(found.errors.shape[1], slope.error, 0.05 + 3 * slope.error, "slope")
+        yield Finding("kernel", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}", weight)
+        count, lags = found.tap_samples, found.tap_p_values.shape[1]
+        least, far = found.tap_p_values[-1].min(), np.abs(found.tap_variances[-1] - 1).max()
+        error = (2 / count) ** 0.5
+        allowed = float(stats.norm.isf(0.025 / (2 * lags))) * error
+        n, ks = found.widths[-1], "Kolmogorov-Smirnov tests"
+        ours = f"n = {n}: least p of {lags} {ks} {least:.3f}, variances within {far:.1%}"
+        weight = Evidence(count, error, allowed, "variance of a tap over the predicted one")
+        yield Finding("taps", bool(least * 2 * lags > 0.05 and far < allowed), ours, weight)
+        pairs = np.triu_indices(lags, 1)
+        both = [found.tap_correlations[-1][pairs], found.square_correlations[-1][pairs]]
+        p_values = [float(stats.chi2.sf(count * np.sum(each**2), len(each))) for each in both]
+        narrow = float(np.abs(found.square_correlations[0][pairs]).max())
+        ours = (
+            f"n = {n}: p = {p_values[0]:.3f} for correlations, {p_values[1]:.3f} for those of squares, the largest "
+            f" {np.abs(both[1]).max():.3f} (n = {found.widths[0]}: {narrow:.3f})"
+        )
+        room = float(stats.norm.isf(0.025 / (2 * len(both[0])))) * count**-0.5
+        weight = Evidence(count, count**-0.5, room, "correlation of two lags")
+        yield Finding("independent", min(p_values) > 0.025, ours, weight)
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Error against width."""

@@ -19,7 +19,7 @@ from ...activations import as_activation
 from ...kernels import NTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
-from ..study import Claim, Finding, Plain, Results, Study, Unit
+from ..study import EXACT, Claim, Evidence, Finding, Plain, Results, Study, Unit
 from .drawing import finished
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ KERNELS: tuple[Plain, ...] = tuple({"activation": name, "sigma_w": 1.0, "sigma_b
 TRAINED = 10
 #: A test of a claim that holds has a smaller p-value once in ten thousand times.
 LEAST_P_VALUE = 1e-4
+#: The same in standard errors.
+LEAST_SIGMAS = float(stats.norm.isf(LEAST_P_VALUE / 2))
 RATE = "slope within four standard errors of -1/2, for every activation and depth"
 LAW = f"no test has p below {LEAST_P_VALUE:g}"
 LABELS = {"ntk": "‖Θ̂ - Θ‖ / ‖Θ‖", "drift": "largest ‖Θ̂_s - Θ̂_0‖ / ‖Θ‖ in training"}
@@ -146,16 +148,26 @@ class Perceptron(Study):
         law = f"{found.networks} networks of width {found.law_width}; "
         for name in ("gaussian", "covariance", "uncorrelated"):
             values = [case[name] for case in found.cases]
-            yield Finding(name, min(values) > LEAST_P_VALUE, law + said([f"p = {value:.2g}" for value in values]))
+            error = (2 * found.networks) ** -0.5
+            weight = Evidence(
+                found.networks, error, LEAST_SIGMAS * error, "deviation of outputs over the predicted one"
+            )
+            yield Finding(
+                name, min(values) > LEAST_P_VALUE, law + said([f"p = {value:.2g}" for value in values]), weight
+            )
         gap = max(case["recursion"] for case in found.cases)
-        yield Finding("recursion", gap < 1e-6, f"largest relative distance {gap:.1e}")
+        yield Finding("recursion", gap < 1e-6, f"largest relative distance {gap:.1e}", EXACT)
         for key, name in {"averages": "nngp", "kernel": "ntk", "between": "between", "drift": "drift"}.items():
             if name == "drift" and not len(found.trained):
                 continue
             slopes = _slopes(found, name)
             gaps = [(slope.value + 0.5, 4 * slope.error) for slope in slopes]
             holds = all(gap <= allowed if name == "drift" else abs(gap) <= allowed for gap, allowed in gaps)
-            yield Finding(key, holds, said([f"slope {slope.value:.3f} ± {slope.error:.3f}" for slope in slopes]))
+            error, count = max(slope.error for slope in slopes), len(found.cases[0][name][0])
+            weight = Evidence(count, error, 4 * error, "slope")
+            yield Finding(
+                key, holds, said([f"slope {slope.value:.3f} ± {slope.error:.3f}" for slope in slopes]), weight
+            )
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Errors and drift against width on logarithmic axes, beside a line of slope -1/2."""

@@ -24,7 +24,7 @@ from ...sequences import SequenceBatch
 from ..data import find_prices, load_prices
 from ..data.segments import last_values, sinusoid, windows, zero_padded
 from ..protocol import FAMILIES, RIDGES, plain_folds
-from ..study import Claim, Finding, Mode, NotRunError, Plain, Results, Study, Unit
+from ..study import Claim, Evidence, Finding, Mode, NotRunError, Plain, Results, Study, Unit
 from .drawing import finished
 from .rntk_figure_4_search import (
     LEAST_RIDGE,
@@ -273,22 +273,39 @@ class RntkFigure4(Study):
             ends = f"from {symbol} = {values[0]:g} to {values[-1]:g}"
             return f"{words} {ends}: " + ", ".join(f"{name} {number:+.2f}" for name, number in pairs)
 
+        # Of differences between methods on the same windows, whichever two vary most.
+        pairs = [each[:, :, None] - each[:, None, :] for each in snr]
+        error = max(
+            float((pair.std(axis=0, ddof=1) / len(pair) ** 0.5).max()) if len(pair) > 1 else np.inf for pair in pairs
+        )
+        weight = Evidence(
+            min(map(len, snr)), error if np.isfinite(error) else None, 0.0, "difference of two methods, dB"
+        )
         ahead = course("dB ahead of the best other kernel", lead)
         below = course("NTK, dB above PTS", above[:, 1]) + "; " + course("RBF", above[:, 2])
-        yield Finding("ahead", bool((lead[values > 0] > 0).all()), ahead)
-        yield Finding("nearest", bool((lead > 0).all()), ahead)
-        yield Finding("low", bool(lead[0] > 0), ahead)
-        yield Finding("high", bool(lead[-1] <= 0), ahead)
-        yield Finding("pts", bool((above < 0).all()), course("best kernel, dB above PTS", above.max(axis=1)))
-        yield Finding("rntk", bool((above[:, 0] > 0).all()), course("RNTK, dB above PTS", above[:, 0]))
-        yield Finding("polynomial", bool((above[:, 3] > 0).all()), course("polynomial, dB above PTS", above[:, 3]))
-        yield Finding("fall", bool((above[-1, 1:3] < 0).all()), below)
+
+        def at_points(key: str, above: Array, said: str, among: Any = slice(None)) -> Finding:
+            """A claim on points, each for itself: for which it holds, and for which not."""
+            holds, where = above[among] > 0, values[among]
+            yes, no = (", ".join(f"{value:g}" for value in where[each]) for each in (holds, ~holds))
+            only = f"for {symbol} = {yes}, not for {no}" if yes and no else ""
+            return Finding(key, bool(holds.any()), said, weight, condition=only)
+
+        yield at_points("ahead", lead, ahead, values > 0)
+        yield at_points("nearest", lead, ahead)
+        yield Finding("low", bool(lead[0] > 0), ahead, weight)
+        yield Finding("high", bool(lead[-1] <= 0), ahead, weight)
+        best = above.max(axis=1)
+        yield at_points("pts", -best, course("best kernel, dB above PTS", best))
+        yield at_points("rntk", above[:, 0], course("RNTK, dB above PTS", above[:, 0]))
+        yield at_points("polynomial", above[:, 3], course("polynomial, dB above PTS", above[:, 3]))
+        yield Finding("fall", bool((above[-1, 1:3] < 0).all()), below, weight)
         if len(values) > 1:
             gains = course("SNR of the RNTK in dB", kernels[:, 0])
-            yield Finding("grows", bool((np.diff(lead) > 0).all()), ahead)
-            yield Finding("gains", bool((np.diff(kernels[:, 0]) > 0).all()), gains)
-            yield Finding("cost", bool(fall[0] > fall[1:].max()), each("dB lost", fall))
-            yield Finding("keeps", bool(-fall[0] < (-fall[1:]).min()), each("dB gained", -fall))
+            yield Finding("grows", bool((np.diff(lead) > 0).all()), ahead, weight)
+            yield Finding("gains", bool((np.diff(kernels[:, 0]) > 0).all()), gains, weight)
+            yield Finding("cost", bool(fall[0] > fall[1:].max()), each("dB lost", fall), weight)
+            yield Finding("keeps", bool(-fall[0] < (-fall[1:]).min()), each("dB gained", -fall), weight)
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Mean SNR of each method with its standard error."""
