@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -170,6 +170,63 @@ def mean_of(samples: Any, of: str, tolerance: float = 0.0) -> tuple[NDArray[np.f
     return samples.mean(axis=0), Evidence(len(samples), worst if np.isfinite(worst) else None, tolerance, of)
 
 
+@dataclass(frozen=True)
+class Mutant:
+    """Something broken on purpose, with which claims must fail.
+
+    Attributes
+    ----------
+    broken : str
+        What is broken, in words.
+    claims : tuple of str
+        Their keys.
+    target, by : str, callable
+        A function, as in "rntk.kernels:RNTK.both", that is replaced by what `by` makes of it while units are computed.
+    settings : dict or None
+        Small sizes for the units of the quick mode; None takes the results of the full record.
+    only : tuple of str
+        The units, all unless given.
+    result : callable
+        (name of a unit, its plain result): changes the result in its place.
+    misprint : bool
+        Whether the claims are about what is printed and differ, so that they must be reproduced with it.
+    """
+
+    broken: str
+    claims: tuple[str, ...]
+    target: str = ""
+    by: Callable[[Any], Any] | None = None
+    settings: Plain | None = None
+    only: tuple[str, ...] = ()
+    result: Callable[[str, Plain], None] | None = None
+    misprint: bool = False
+
+
+def times(factor: float, *paths: str) -> Callable[[str, Plain], None]:
+    """A change of results: the numbers of these names (of all units) times a factor."""
+
+    def change(name: str, result: Plain) -> None:
+        for path in paths:
+            result[path] = (np.asarray(result[path], dtype=np.float64) * factor).tolist()
+
+    return change
+
+
+def multiplied(factor: float) -> Callable[[Any], Any]:
+    """For `Mutant.by`: a function whose result, or each part of it, is multiplied by a factor."""
+
+    def by(function: Any) -> Any:
+        def broken(*args: Any, **options: Any) -> Any:
+            found = function(*args, **options)
+            if hasattr(found, "_replace"):
+                return found._replace(**{name: factor * getattr(found, name) for name in found._fields})
+            return factor * found
+
+        return broken
+
+    return by
+
+
 #: Evidence where nothing is random.
 EXACT = Evidence()
 
@@ -276,6 +333,8 @@ class Study(ABC):
         Extras of this package without which it can't run.
     needs : str
         Data it needs, in words; empty if none.
+    mutants : sequence of Mutant
+        What its claims must not survive.
     revision : int
         Raise it when the computation changes, so that old results aren't taken for new ones.
     """
@@ -290,6 +349,7 @@ class Study(ABC):
     aliases: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     needs: str = ""
+    mutants: Sequence[Mutant] = ()
     revision: int = 1
 
     def units(self, mode: Mode, data: Path | None) -> list[Unit]:

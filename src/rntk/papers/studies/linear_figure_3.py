@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data.made import teacher_task
-from ..study import FIRST, Claim, Criterion, Finding, Plain, Results, Study, Unit, mean_of
+from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Results, Study, Unit, mean_of
 from .drawing import finished
 
 MODELS = ("RNN", "scaled convolution", "unscaled from zero", "unscaled from taps")
@@ -26,6 +26,16 @@ def _by_delay(results: Results) -> tuple[NDArray[np.int64], NDArray[np.float64]]
     """Delays (D,), ascending, and errors (D, repetitions, 4)."""
     parts = sorted(results.all(), key=lambda part: int(part.delays[0]))
     return np.concatenate([part.delays for part in parts]), np.concatenate([part.errors for part in parts])
+
+
+def _exchanged(name: str, found: Plain) -> None:
+    found["errors"] = np.roll(found["errors"], 2, axis=-1).tolist()
+
+
+def _wrong_scale(name: str, found: Plain) -> None:
+    errors = np.array(found["errors"])
+    errors[..., 1] = errors[..., 2]
+    found["errors"] = errors.tolist()
 
 
 class LinearFigure3(Study):
@@ -68,6 +78,11 @@ class LinearFigure3(Study):
             before=True,
             history=(Criterion("largest below twice the smallest", FIRST, "it looked at a start from zero only"),),
         ),
+    )
+
+    mutants = (
+        Mutant("scaled and unscaled models exchanged", ("rises", "stays"), result=_exchanged),
+        Mutant("all ρ equal", ("alike",), result=_wrong_scale),
     )
 
     def compute(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data.made import teacher_task
-from ..study import FIRST, Claim, Criterion, Finding, Plain, Results, Study, Unit, mean_of
+from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Results, Study, Unit, mean_of
 from .drawing import finished
 
 
@@ -79,6 +79,15 @@ _OWN_SCALE = (
 )
 
 
+def _next_lag(scale_factors: Any) -> Any:
+    """ρ of the next lag in the place of each."""
+    return lambda T, *args, **options: scale_factors(T + 1, *args, **options)[1:]
+
+
+LAGS = "ρ off by one lag"
+RHO = "rntk.papers.studies.linear_figures_1_2:scale_factors"
+
+
 class LinearFigures1And2(_SideBySide):
     """Figures 1 and 2: one wide RNN, over all steps and over the first ten."""
 
@@ -108,6 +117,10 @@ class LinearFigures1And2(_SideBySide):
             before=True,
             history=_OWN_SCALE,
         ),
+    )
+
+    mutants = (
+        Mutant(LAGS, ("figure 1", "figure 2"), RHO, _next_lag, settings={"widths": [500], "seeds": 10, "steps": 40}),
     )
 
     def judge(self, results: Results) -> Iterator[Finding]:
@@ -172,6 +185,8 @@ class LinearFigure4(_SideBySide):
             ),
         ),
     )
+
+    mutants = (Mutant(LAGS, ("closer", "matches"), RHO, _next_lag, settings={"seeds": 20, "steps": 100}),)
 
     def judge(self, results: Results) -> Iterator[Finding]:
         """Gaps by width."""

@@ -12,13 +12,29 @@ from scipy import stats
 
 from ...linear import LinearRNN, limit_kernel
 from ...plot import COLOURS, axes_or_new
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit, multiplied
 from .drawing import finished
 
 
 def _taps(width: int, T: int, rng: np.random.Generator, **variances: float) -> NDArray[np.float64]:
     """(T,) one entry of each tap of a random network."""
     return LinearRNN.random(width, 1, 1, seed=rng, **variances).impulse_response(T)[:, 0, 0]
+
+
+def _with_one_factor(taps: Any) -> Any:
+    """Taps of all lags times one random number of each network."""
+    return lambda width, T, rng, **variances: taps(width, T, rng, **variances) * np.exp(0.5 * rng.standard_normal())
+
+
+def _wrong_limit(limit_kernel: Any) -> Any:
+    def wrong(*args: Any, **options: Any) -> Any:
+        kernel = limit_kernel(*args, **options)
+        return lambda X: 1.25 * kernel(X)
+
+    return wrong
+
+
+SMALL: Plain = {"widths": [25, 100, 400], "seeds": 12, "networks": 400}
 
 
 class LinearTheorem33(Study):
@@ -69,6 +85,12 @@ class LinearTheorem33(Study):
             since="2026-11-18",
             before=True,
         ),
+    )
+
+    mutants = (
+        Mutant("kernel times 1.25", ("kernel",), f"{__name__}:limit_kernel", _wrong_limit, settings=SMALL),
+        Mutant("taps times 1.25", ("taps",), f"{__name__}:_taps", multiplied(1.25), settings=SMALL),
+        Mutant("one factor on all lags", ("independent",), f"{__name__}:_taps", _with_one_factor, settings=SMALL),
     )
 
     def compute(

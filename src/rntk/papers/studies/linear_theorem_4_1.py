@@ -12,12 +12,21 @@ import numpy as np
 from ...linear import ConvolutionDescent, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data.made import teacher_task
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Plain, Results, Study, Unit, mean_of
+from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit, mean_of
 from .drawing import finished
 
 
 def _units(seeds: int, weight: float, *widths: int) -> tuple[Unit, ...]:
     return tuple(Unit(f"width-{n}", {"width": n, "seeds": seeds, "random_state": 0}, weight) for n in widths)
+
+
+def _without_data(bounds: Any) -> Any:
+    """B₂ without the norm of the data."""
+    return lambda descent: (bounds(descent)[0], descent.residual)
+
+
+def _as_if_narrow(name: str, found: Plain) -> None:
+    found["rnn"] = (10.0 + np.random.default_rng(int(found["width"])).random(np.shape(found["rnn"]))).tolist()
 
 
 class LinearTheorem41(Study):
@@ -55,6 +64,18 @@ class LinearTheorem41(Study):
             since="2026-11-18",
             before=True,
         ),
+    )
+
+    mutants = (
+        Mutant(
+            "B₂ = ‖b‖",
+            ("bound",),
+            "rntk.linear:ConvolutionDescent.bounds",
+            _without_data,
+            settings={"seeds": 10, "T": 12, "steps": 10},
+            only=("width-100",),
+        ),
+        Mutant("an excess that doesn't depend on the width", ("rnn",), result=_as_if_narrow),
     )
 
     def compute(

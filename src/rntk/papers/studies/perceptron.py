@@ -19,7 +19,7 @@ from ...activations import as_activation
 from ...kernels import NTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
-from ..study import EXACT, Claim, Evidence, Finding, Plain, Results, Study, Unit
+from ..study import EXACT, Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit, multiplied
 from .drawing import finished
 
 if TYPE_CHECKING:
@@ -62,6 +62,43 @@ def note_kernels(kernel: NTK, X: Any) -> tuple[Array, Array]:
     return np.asarray(sigma), np.asarray(theta)
 
 
+SMALL: Plain = {
+    "depths": [1],
+    "widths": [32, 128, 512],
+    "seeds": 12,
+    "networks": 150,
+    "steps": 5,
+    "kernels": KERNELS[:1],
+}
+
+
+def _one_readout(call: Any) -> Any:
+    """Both outputs share half of their weights."""
+
+    def outputs(*args: Any, **options: Any) -> Any:
+        found = np.asarray(call(*args, **options))
+        return found if found.shape[1] == 1 else np.stack([found[:, 0], found.sum(axis=1) / 2**0.5], axis=1)
+
+    return outputs
+
+
+def _leaking(kernels: Any) -> Any:
+    """A part of the kernel of an output that doesn't vanish between outputs."""
+
+    def empirical(*args: Any, **options: Any) -> Any:
+        found = kernels(*args, **options)
+        ntk = np.array(found.ntk)
+        ntk[:, :, 0, 1] += 0.3 * ntk[:, :, 0, 0]
+        return found._replace(ntk=ntk)
+
+    return empirical
+
+
+def _times_root_width(name: str, found: Plain) -> None:
+    for case in found["cases"]:
+        case["drift"] = (np.array(case["drift"]) * np.array(found["trained"])[:, None]).tolist()
+
+
 class Perceptron(Study):
     """Perceptrons of each width, depth and activation beside `rntk.NTK`, and the law of their outputs."""
 
@@ -90,6 +127,18 @@ class Perceptron(Study):
             "the tangent kernel stays nearly constant in training: its drift falls at least like n^{-1/2}",
             "slope at most -1/2, give or take four standard errors",
         ),
+    )
+
+    mutants = (
+        Mutant("Σ times 1.5", ("gaussian", "covariance"), "rntk.kernels:NTK.nngp", multiplied(1.5), SMALL),
+        Mutant(
+            "outputs that share weights", ("uncorrelated",), "rntk.finite:FiniteNetwork.__call__", _one_readout, SMALL
+        ),
+        Mutant(
+            "Θ and Σ times 1.25", ("averages", "recursion", "kernel"), "rntk.kernels:NTK.both", multiplied(1.25), SMALL
+        ),
+        Mutant("a part that two outputs share", ("between",), "rntk.finite:empirical_kernels", _leaking, SMALL),
+        Mutant("drift times n", ("drift",), result=_times_root_width),
     )
 
     def compute(

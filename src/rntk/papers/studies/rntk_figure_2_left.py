@@ -10,7 +10,7 @@ import numpy as np
 
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
-from ..study import FIRST, Claim, Criterion, Finding, Plain, Results, Study, Unit, mean_of
+from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Results, Study, Unit, mean_of, multiplied
 from .drawing import finished
 
 
@@ -40,6 +40,16 @@ class RntkFigure2Left(Study):
                     "a kernel wrong by 9 % would have passed",
                 ),
             ),
+        ),
+    )
+
+    mutants = (
+        Mutant(
+            "kernel times 1.25",
+            ("limit",),
+            "rntk.kernels:RNTK.__call__",
+            multiplied(1.25),
+            settings={"width": 300, "angles": 8, "seeds": 16},
         ),
     )
 

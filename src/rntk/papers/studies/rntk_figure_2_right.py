@@ -10,7 +10,7 @@ import numpy as np
 
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
-from ..study import Claim, Evidence, Finding, Plain, Results, Study, Unit
+from ..study import Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit, multiplied
 from .drawing import finished
 
 #: The paper's network, and others that its theorem covers, by the name of their unit; with lengths of the signals.
@@ -26,6 +26,12 @@ KINDS = ("tied", "untied")
 
 def _units(weight: float, **sizes: Any) -> tuple[Unit, ...]:
     return tuple(Unit(name, {**case, **sizes, "random_state": 0}, weight) for name, case in CASES.items())
+
+
+def _times_root_width(name: str, found: Plain) -> None:
+    for kind in KINDS:
+        widths = np.array(found[kind]["widths"])[:, None]
+        found[kind]["ntk"]["errors"] = (np.array(found[kind]["ntk"]["errors"]) * widths**0.5).tolist()
 
 
 class RntkFigure2Right(Study):
@@ -48,6 +54,22 @@ class RntkFigure2Right(Study):
         )
         for unit in CASES
         for kind in KINDS
+    )
+
+    mutants = (
+        Mutant(
+            "kernel times 1.25",
+            ("relu tied", "relu untied"),
+            "rntk.kernels:RNTK.both",
+            multiplied(1.25),
+            settings={"widths": [16, 64, 256], "seeds": 12, "signals": 4},
+            only=("relu",),
+        ),
+        Mutant(
+            "errors times √n",
+            tuple(f"{unit} {kind}" for unit in CASES for kind in KINDS),
+            result=_times_root_width,
+        ),
     )
 
     def compute(

@@ -11,7 +11,7 @@ import numpy as np
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ...theory import Sensitivity, sensitivity
-from ..study import Claim, Evidence, Finding, Plain, Results, Study, Unit
+from ..study import Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
 
 #: The paper's reference points, and values around them for each panel; its text doesn't give those of its legends.
 REFERENCE: dict[str, dict[str, float]] = {
@@ -69,6 +69,33 @@ def uncertainty(panel: dict[float, Sensitivity]) -> float:
     return float(max(errors))
 
 
+def _reversed(name: str, found: Plain) -> None:
+    for panels in found["curves"].values():
+        for panel in panels.values():
+            for curve in panel.values():
+                for part in ("mean", "error", "normalised"):
+                    curve[part] = curve[part][::-1]
+
+
+def _exchanged(name: str, found: Plain) -> None:
+    curves = found["curves"]
+    for panel in PANELS["relu"]:
+        values = [list(curves[kind][panel]) for kind in ("relu", "erf")]
+        one, two = (list(curves[kind][panel].values()) for kind in ("relu", "erf"))
+        by_rank = [dict(zip(keys, other, strict=False)) for keys, other in zip(values, (two, one), strict=True)]
+        # The reference point of one takes the place of the other's.
+        for kind, other, found_curves in (("relu", "erf", by_rank[0]), ("erf", "relu", by_rank[1])):
+            at, there = (repr(REFERENCE[each][panel]) for each in (kind, other))
+            found_curves[at] = (one if other == "relu" else two)[values[other == "erf"].index(there)]
+            curves[kind][panel] = found_curves
+
+
+def _without_weights(name: str, found: Plain) -> None:
+    for kind, panels in found["curves"].items():
+        panel = panels["sigma_w"]
+        panels["sigma_w"] = dict.fromkeys(panel, panel[repr(REFERENCE[kind]["sigma_w"])])
+
+
 class RntkFigure3(Study):
     """Normalised sensitivity of both activations for Gaussian sequences, every deviation varied on its own."""
 
@@ -121,6 +148,12 @@ class RntkFigure3(Study):
             "a non-zero σ_h reduces the importance of the first steps more strongly for erf",
             "the balance falls by more",
         ),
+    )
+
+    mutants = (
+        Mutant("steps counted from the end", ("relu", "sigma_h"), result=_reversed),
+        Mutant("ReLU and erf exchanged", ("stable", "others", "sigma_h erf"), result=_exchanged),
+        Mutant("σ_w not used", ("sigma_w",), result=_without_weights),
     )
 
     def compute(self, data: Path | None, *, pairs: int, T: int, random_state: int = 0) -> Plain:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from ...sequences import SequenceBatch
 from ..data import find_prices, load_prices
 from ..data.segments import last_values, sinusoid, windows, zero_padded
 from ..protocol import FAMILIES, RIDGES, plain_folds
-from ..study import Claim, Evidence, Finding, Mode, NotRunError, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mode, Mutant, NotRunError, Plain, Results, Study, Unit
 from .drawing import finished
 from .rntk_figure_4_search import (
     LEAST_RIDGE,
@@ -45,11 +45,18 @@ PANELS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "c": ("stock", "t_var", (0, 2, 5, 10, 20, 40)),
     "d": ("stock", "n_train", (10, 15, 20, 30, 40, 60)),
 }
-CRITERION = "mean SNR over repetitions, at every point"
+CRITERION = "mean SNR over repetitions, at every point; for which points and choices it holds is told"
+HISTORY = (
+    Criterion(
+        "mean SNR over repetitions, at every point",
+        FIRST,
+        "one point against it hid those for it, and where zeros go and what noise is in was chosen by us",
+    ),
+)
 
 
 def _claim(key: str, sentence: str, reason: str = "") -> Claim:
-    return Claim(key, sentence, CRITERION, reason=reason)
+    return Claim(key, sentence, CRITERION, reason=reason, since="2026-11-18", history=HISTORY)
 
 
 #: What section 4 says of each panel, in our words.
@@ -112,6 +119,12 @@ CHOICES = {
     "normalize": ("none", "unit"),
     "padding": ("end", "start"),
 }
+#: What the paper leaves open and we chose, and the other choices, tried on the sinusoid with fewer repetitions.
+OTHERS: dict[str, dict[str, str]] = {
+    "zeros at the start": {"padding": "start"},
+    "noisy targets": {"targets": "observed"},
+}
+OTHER_REPETITIONS = {Mode.QUICK: 10, Mode.FULL: 60}
 #: Repetitions in one unit, and how many units, by mode.
 BLOCKS = {Mode.QUICK: (20, 1), Mode.FULL: (250, 4)}
 
@@ -160,6 +173,45 @@ class WindowSettings:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {getattr(self, name)!r}")
 
 
+def _exchanged(name: str, block: Plain) -> None:
+    block["snr"] = np.array(block["snr"])[:, [1, 0, 2, 3, 4]].tolist()
+
+
+def _shifted(method: str, decibels: float) -> Callable[[str, Plain], None]:
+    def change(name: str, block: Plain) -> None:
+        block["snr"] = (np.array(block["snr"]) + decibels * (np.array(METHODS) == method)).tolist()
+
+    return change
+
+
+def _turned(name: str, block: Plain) -> None:
+    block["settings"]["n_train"] = 1000 - block["settings"]["n_train"]
+
+
+SWAPPED, HIGH, LOW = "RNTK and NTK exchanged", "PTS 30 dB too good", "PTS 30 dB too bad"
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "a": (
+        Mutant(SWAPPED, ("ahead", "grows"), result=_exchanged),
+        Mutant(HIGH, ("rntk", "polynomial"), result=_shifted("PTS", 30)),
+        Mutant(LOW, ("fall",), result=_shifted("PTS", -30)),
+    ),
+    "b": (
+        Mutant(SWAPPED, ("low", "cost"), result=_exchanged),
+        Mutant("RNTK 10 dB too good", ("high",), result=_shifted("RNTK", 10)),
+    ),
+    "c": (
+        Mutant(SWAPPED, ("ahead", "grows"), result=_exchanged),
+        Mutant("RNTK 30 dB too bad", ("nearest",), result=_shifted("RNTK", -30)),
+        Mutant(LOW, ("pts",), result=_shifted("PTS", -30)),
+    ),
+    "d": (
+        Mutant(SWAPPED, ("nearest",), result=_exchanged),
+        Mutant(LOW, ("pts",), result=_shifted("PTS", -30)),
+        Mutant("points in the reverse order", ("gains",), result=_turned),
+    ),
+}
+
+
 class RntkFigure4(Study):
     """One panel of Figure 4: what comes after a window, by kernel ridge regression with cross-validated kernels.
 
@@ -191,7 +243,7 @@ class RntkFigure4(Study):
         self.title = f"Windows of random length: {self.kind}, over the {WORDS[self.varied]}"
         self.source = f"The Recurrent Neural Tangent Kernel, Figure 4 ({panel}) and section 4"
         self.needs = "daily prices of GOOGL, a CSV file named GOOG*.csv" if self.kind == "stock" else ""
-        self.claims = CLAIMS[panel]
+        self.claims, self.mutants = CLAIMS[panel], MUTANTS[panel]
 
     def units(self, mode: Mode, data: Path | None) -> list[Unit]:
         """Block after block, so that a run that is stopped has every point."""
@@ -205,7 +257,7 @@ class RntkFigure4(Study):
                     "with the columns Date, Open, High, Low, Close, Adj Close, Volume are what it should hold"
                 )
             settings["prices_file"] = hashlib.sha256(prices.read_bytes()).hexdigest()
-        return [
+        units = [
             Unit(
                 f"{self.varied.replace('_', '-')}-{value:g}.{first}",
                 {**settings, self.varied: value, "first_repetition": first},
@@ -214,6 +266,17 @@ class RntkFigure4(Study):
             for first in range(0, blocks * repetitions, repetitions)
             for value in self.values
         ]
+        fewer = OTHER_REPETITIONS[mode]
+        for choice, changed in OTHERS.items() if self.kind == "sinusoid" else ():
+            units += [
+                Unit(
+                    f"{self.varied.replace('_', '-')}-{value:g}.{choice.replace(' ', '-')}",
+                    {**settings, **changed, "repetitions": fewer, self.varied: value, "first_repetition": 0},
+                    weight=fewer * 0.15,
+                )
+                for value in self.values
+            ]
+        return units
 
     def compute(
         self, data: Path | None, *, repetitions: int, first_repetition: int = 0, prices_file: str = "", **settings: Any
@@ -245,10 +308,17 @@ class RntkFigure4(Study):
             "chosen": {method: _counted([each[method] for each in chosen]) for method in METHODS[: len(FAMILIES)]},
         }
 
-    def _points(self, results: Results) -> tuple[Array, list[Array]]:
+    def _points(self, results: Results, **changed: str) -> tuple[Array, list[Array]]:
         """What is varied, (P,), ascending; and for each value the SNR of all its repetitions, (repetitions, 5)."""
         blocks: dict[float, list[Any]] = {}
-        for block in results.all():
+        choice = {name: changed.get(name, getattr(WindowSettings(), name)) for name in ("padding", "targets")}
+        found = results.all()
+        if not changed:  # settings of a caller's own are as good as ours
+            ours = [block for block in found if all(block.settings[name] == choice[name] for name in choice)]
+            found = ours or found
+        else:
+            found = [block for block in found if all(block.settings[name] == choice[name] for name in choice)]
+        for block in found:
             blocks.setdefault(float(block.settings[self.varied]), []).append(block)
         values = sorted(blocks)
         for each in blocks.values():
@@ -256,8 +326,21 @@ class RntkFigure4(Study):
         return np.array(values), [np.concatenate([block.snr for block in blocks[value]]) for value in values]
 
     def judge(self, results: Results) -> Iterator[Finding]:
-        """What section 4 says of this panel; sentences about its course need two points."""
-        values, snr = self._points(results)
+        """What section 4 says of this panel, by our choices; for which others it doesn't hold, or holds, is told."""
+        others = {choice: self._points(results, **changed) for choice, changed in OTHERS.items()}
+        rest = {
+            choice: {finding.key: bool(finding.holds) for finding in self._judge(values, snr)}
+            for choice, (values, snr) in others.items()
+            if len(values)
+        }
+        for finding in self._judge(*self._points(results)):
+            unlike = [choice for choice, found in rest.items() if found.get(finding.key) is (not finding.holds)]
+            said = f"{'not' if finding.holds else 'only'} with {' or '.join(unlike)}" if unlike else ""
+            condition = "; ".join(filter(None, [finding.condition, said]))
+            yield finding._replace(holds=bool(finding.holds or unlike), condition=condition)
+
+    def _judge(self, values: Array, snr: list[Array]) -> Iterator[Finding]:
+        """Sentences about the course of a panel need two points."""
         mean = np.array([each.mean(axis=0) for each in snr])
         kernels, pts = mean[:, : len(FAMILIES)], mean[:, -1]
         lead, above = kernels[:, 0] - kernels[:, 1:].max(axis=1), kernels - pts[:, None]

@@ -18,10 +18,14 @@ from ..printed import (
     table_1_from_table_2,
 )
 from ..ranks import critical_difference
-from ..study import EXACT, Claim, Finding, Plain, Results, Study, Unit
+from ..study import EXACT, Claim, Finding, Mutant, Plain, Results, Study, Unit
 
 #: Rows of Table 1, in words.
 METRICS = {"mean": "means", "deviation": "deviations", "p90": "P90", "p95": "P95", "pma": "PMA", "rank": "ranks"}
+
+
+def _next_column(function: Any) -> Any:
+    return lambda accuracy: function(np.roll(accuracy, 1, axis=1))
 
 
 class PrintedTables(Study):
@@ -52,6 +56,12 @@ class PrintedTables(Study):
             "misprints; the kernel columns of MiddlePhalanxOutlineCorrect are multiples of 1/154, the size of the test "
             "part of MiddlePhalanxTW",
             misprint=True,
+        ),
+    )
+
+    mutants = (
+        Mutant(
+            "columns off by one", ("mean", "deviation", "p95"), "rntk.papers.printed:summary", _next_column, settings={}
         ),
     )
 

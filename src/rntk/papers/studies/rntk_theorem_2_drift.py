@@ -12,7 +12,7 @@ from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
 from ..data.made import small_task
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit
 from .drawing import finished
 
 #: The networks: the theorem is stated for any depth and loss, its proof (44) leaves out ReLU.
@@ -27,6 +27,12 @@ KINDS = {"parameter": "weights move", "kernel": "the kernel moves"}
 
 def _units(names: Iterable[str], weight: float, **sizes: Any) -> tuple[Unit, ...]:
     return tuple(Unit(name, {**CASES[name], **sizes, "random_state": 0}, weight) for name in names)
+
+
+def _times_root_width(name: str, found: Plain) -> None:
+    for kind in KINDS:
+        drift = np.array(found[f"{kind}_drift"]) * np.array(found["widths"])[:, None] ** 0.5
+        found[f"{kind}_drift"] = drift.tolist()
 
 
 class RntkTheorem2Drift(Study):
@@ -60,6 +66,10 @@ class RntkTheorem2Drift(Study):
         )
         for unit in CASES
         for kind, words in KINDS.items()
+    )
+
+    mutants = (
+        Mutant("drift times √n", tuple(f"{unit} {kind}" for unit in CASES for kind in KINDS), result=_times_root_width),
     )
 
     def compute(

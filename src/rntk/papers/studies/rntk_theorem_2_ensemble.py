@@ -13,7 +13,7 @@ from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
 from ..data.made import small_task
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit, times
 from .drawing import finished
 
 
@@ -30,6 +30,10 @@ def _ensemble(results: Results) -> SimpleNamespace:
     """All parts as one."""
     parts = results.all()
     return SimpleNamespace(**{**vars(parts[0]), "outputs": np.concatenate([part.outputs for part in parts])})
+
+
+def _shuffled(name: str, found: Plain) -> None:
+    found["outputs"] = np.array(found["outputs"])[:, :, ::-1].tolist()
 
 
 class RntkTheorem2Ensemble(Study):
@@ -64,6 +68,11 @@ class RntkTheorem2Ensemble(Study):
                 ),
             ),
         ),
+    )
+
+    mutants = (
+        Mutant("outputs of other sequences", ("mean",), result=_shuffled),
+        Mutant("outputs times 1.5", ("spread",), result=times(1.5, "outputs")),
     )
 
     def compute(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ....plot import COLOURS, axes_or_new
-from ...study import EXACT, Claim, Evidence, Finding, Plain, Results, Study, Unit
+from ...study import EXACT, Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
 
 from . import recurrent, tables, linear  # noqa: F401  # isort: skip
 from .erratum import ERRATA, NEITHER, RIGHT, STANDARD_ERRORS, UNDECIDED, WRONG, Erratum
@@ -44,6 +44,11 @@ def entries(results: Results) -> dict[str, Erratum]:
     return {name: Erratum(**found[name]) for name in ERRATA if name in found}
 
 
+def _as_printed(name: str, result: Plain) -> None:
+    for entry in result["entries"].values():
+        entry["judge_value"] = entry["printed_value"]
+
+
 class ErrataStudy(Study):
     """Printed and corrected formulas before their judges."""
 
@@ -64,6 +69,15 @@ class ErrataStudy(Study):
             note=name in NOTES,
         )
         for name in ERRATA
+    )
+
+    mutants = (
+        Mutant(
+            "a judge that says what is printed",
+            tuple(name for name in ERRATA if name not in NOTES),
+            result=_as_printed,
+            misprint=True,
+        ),
     )
 
     def compute(self, data: Path | None, *, only: str, draws: int, random_state: int = 0) -> Plain:
