@@ -58,10 +58,10 @@ class RntkFigure2Right(Study):
 
     mutants = (
         Mutant(
-            "kernel times 1.25",
+            "kernel times 2",
             ("relu tied", "relu untied"),
             "rntk.kernels:RNTK.both",
-            multiplied(1.25),
+            multiplied(2.0),
             settings={"widths": [16, 64, 256], "seeds": 12, "signals": 4},
             only=("relu",),
         ),
