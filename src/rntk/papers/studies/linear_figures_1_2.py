@@ -108,7 +108,7 @@ class LinearFigures1And2(_SideBySide):
     source = "Implicit Bias of Linear RNNs, Figures 1 and 2"
     minutes = (0.5, 0.5)
     quick = (Unit("training", {"widths": [300], "teacher": 4, "seeds": 10, "random_state": 0}, weight=8.0),)
-    full = (Unit("training", {"widths": [1000], "teacher": 4, "seeds": 10, "random_state": 0}, weight=25.0),)
+    full = (Unit("training", {"widths": [1000], "teacher": 4, "seeds": 40, "random_state": 0}, weight=25.0),)
     claims = (
         Claim(
             "figure 1",

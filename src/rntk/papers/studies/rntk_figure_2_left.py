@@ -23,7 +23,7 @@ class RntkFigure2Left(Study):
     extras = ("finite",)
     minutes = (0.2, 0.2)
     quick = (Unit("networks", {"width": 300, "angles": 24, "seeds": 12}, weight=5),)
-    full = (Unit("networks", {"width": 1000, "angles": 32, "seeds": 24}, weight=5),)
+    full = (Unit("networks", {"width": 1000, "angles": 32, "seeds": 40}, weight=5),)
     claims = (
         Claim(
             "limit",

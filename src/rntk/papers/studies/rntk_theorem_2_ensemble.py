@@ -45,7 +45,7 @@ class RntkTheorem2Ensemble(Study):
     extras = ("finite",)
     minutes = (0.5, 12)
     quick = _units(2, 12.0, width=256, networks=8, steps=40)
-    full = _units(10, 50.0, width=512, networks=8, steps=100)
+    full = _units(10, 50.0, width=512, networks=16, steps=100)
     claims = (
         Claim(
             "mean",
