@@ -47,7 +47,7 @@ class LinearFigure3(Study):
     extras = ("finite",)
     minutes = (0.7, 8)
     quick = _units((0, 2, 4, 6), 6.0, width=100, repetitions=10)
-    full = _units((*range(9), 10, 12, 14), 30.0, width=1000, repetitions=20)
+    full = _units((*range(9), 10, 12, 14), 20.0, width=400, repetitions=10)
     claims = (
         Claim(
             "alike",

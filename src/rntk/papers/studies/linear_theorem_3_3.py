@@ -51,7 +51,7 @@ class LinearTheorem33(Study):
     full = (
         Unit(
             "networks",
-            {"widths": [25, 50, 100, 200, 400, 800], "seeds": 40, "networks": 3000, "random_state": 2},
+            {"widths": [25, 50, 100, 200, 400], "seeds": 40, "networks": 800, "random_state": 1},
             weight=15.0,
         ),
     )
