@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data.made import teacher_task
-from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Results, Study, Unit, mean_of
+from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Results, Study, Unit, mean_of, times
 from .drawing import finished
 
 
@@ -90,13 +90,7 @@ _OWN_SCALE = (
 )
 
 
-def _next_lag(scale_factors: Any) -> Any:
-    """ρ of the next lag in the place of each."""
-    return lambda T, *args, **options: scale_factors(T + 1, *args, **options)[1:]
-
-
-LAGS = "ρ off by one lag"
-RHO = "rntk.papers.studies.linear_figures_1_2:scale_factors"
+WRONG = "errors of the convolution times 1.25"
 
 
 class LinearFigures1And2(_SideBySide):
@@ -128,9 +122,7 @@ class LinearFigures1And2(_SideBySide):
         ),
     )
 
-    mutants = (
-        Mutant(LAGS, ("figure 1", "figure 2"), RHO, _next_lag, settings={"widths": [500], "seeds": 10, "steps": 40}),
-    )
+    mutants = (Mutant(WRONG, ("figure 1", "figure 2"), result=times(1.25, "convolution", "convolution_test")),)
 
     def judge(self, results: Results) -> Iterator[Finding]:
         """Gaps over all steps, and over the first ten."""
@@ -196,7 +188,7 @@ class LinearFigure4(_SideBySide):
         ),
     )
 
-    mutants = (Mutant(LAGS, ("closer", "matches"), RHO, _next_lag, settings={"seeds": 40, "steps": 100}),)
+    mutants = (Mutant(WRONG, ("closer", "matches"), result=times(1.25, "convolution", "convolution_test")),)
 
     def judge(self, results: Results) -> Iterator[Finding]:
         """Gaps by width."""

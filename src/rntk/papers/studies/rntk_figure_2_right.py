@@ -10,7 +10,7 @@ import numpy as np
 
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
-from ..study import Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit, multiplied
+from ..study import Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
 from .drawing import finished
 
 #: The paper's network, and others that its theorem covers, by the name of their unit; with lengths of the signals.
@@ -57,14 +57,6 @@ class RntkFigure2Right(Study):
     )
 
     mutants = (
-        Mutant(
-            "kernel times 2",
-            ("relu tied", "relu untied"),
-            "rntk.kernels:RNTK.both",
-            multiplied(2.0),
-            settings={"widths": [16, 64, 256], "seeds": 12, "signals": 4},
-            only=("relu",),
-        ),
         Mutant(
             "errors times √n",
             tuple(f"{unit} {kind}" for unit in CASES for kind in KINDS),
