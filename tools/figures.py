@@ -207,11 +207,12 @@ SENTENCES: dict[str, list[str]] = {
         "makes of {found[rntk-theorem-2-ensemble][mean][3]:.0f} networks, and "
         "{found[rntk-theorem-2-ensemble][spread][1]:.2f} to {found[rntk-theorem-2-ensemble][spread][2]:.2f} of the",
         "Networks of width {found[linear-figures-1-2][figure 1][0]:.0f} train like their convolution: over the "
-        "first ten epochs the curves differ by at most {found[linear-figures-1-2][figure 1][2]:.1f} % of",
+        "first ten epochs the curves differ by at most {found[linear-figures-1-2][figure 2][0]:.1f} % of",
         "R² in x and y {found[linear-table-1][limited, order][0]:.2f} and "
         "{found[linear-table-1][limited, order][1]:.2f} against {found[linear-table-1][limited, order][2]:.2f} and "
         "{found[linear-table-1][limited, order][3]:.2f}.",
-        "{verdicts[reproduced]} claims reproduced, {verdicts[differs]} differ; of these, {kinds[errata][differs]} are",
+        "{verdicts[reproduced]} claims reproduced, {verdicts[under conditions]} only under conditions, {verdicts[differs]} "
+        "differ; of these, {kinds[errata][differs]} are",
         "on {ucr.sets} of its sets the RNTK has {ucr.mean[rntk]:.2f} % where {printed[RNTK]:.2f} is printed, "
         "NTK {ucr.mean[ntk]:.2f} ({printed[NTK]:.2f}), RBF {ucr.mean[rbf]:.2f} ({printed[RBF]:.2f}), "
         "polynomial {ucr.mean[poly]:.2f} ({printed[POLY]:.2f}).",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rntk.papers import Claim, Finding, Mode, NotRunError, Study, Unit, reproduce
+from rntk.papers import Claim, Evidence, Finding, Mode, NotRunError, Study, Unit, reproduce
+from rntk.papers.study import EXACT
 
 
 class Toy(Study):
@@ -47,9 +48,9 @@ class Toy(Study):
 
     def judge(self, results):
         largest = np.abs([each.mean for each in results.all()]).max()
-        yield Finding("small", bool(largest < 3), f"largest mean {largest:.3f}")
+        yield Finding("small", bool(largest < 3), f"largest mean {largest:.3f}", Evidence(10, 0.1, 3.0, "mean"))
         if "seed-1" in results:
-            yield Finding("large", results["seed-1"].mean > 100, f"{results['seed-1'].mean:.3f}")
+            yield Finding("large", results["seed-1"].mean > 100, f"{results['seed-1'].mean:.3f}", EXACT)
 
     def figures(self, results):
         from matplotlib import pyplot

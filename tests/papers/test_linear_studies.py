@@ -19,7 +19,7 @@ from rntk.papers.data.recording import load_recording
 
 
 def test_theorem_3_3_small():
-    run = papers.run("linear-theorem-3.3", widths=[20, 60, 180], seeds=25, T=6)
+    run = papers.run("linear-theorem-3.3", widths=[20, 60, 180], seeds=25, networks=300, T=6)
     found = run.results["networks"]
     slope = fit_slope(found.widths, found.errors)
     assert slope.error < 0.08
@@ -32,10 +32,11 @@ def test_theorem_3_3_small():
 
 def test_taps_of_tiny_networks_are_not_gaussian():
     """The test of the law can fail: a network of one unit multiplies Gaussian numbers."""
-    run = papers.run("linear-theorem-3.3", widths=[1], seeds=60, T=4)
+    run = papers.run("linear-theorem-3.3", widths=[1], seeds=2, networks=300, T=4)
     assert run.results["networks"].tap_p_values[0, 1:].max() < 1e-3
     assert run.results["networks"].tap_kurtosis[0].max() > 3
-    assert verdicts(run)["taps"] == "differs"
+    assert run.results["networks"].square_correlations[0, 0, 1] > 0.2
+    assert verdicts(run)["taps"] == verdicts(run)["independent"] == "differs"
 
 
 @pytest.mark.slow
@@ -53,44 +54,48 @@ def test_teacher_task():
 
 
 def test_figures_1_and_2_small():
-    run = papers.run("linear-figures-1-2", widths=[1000], steps=60)
-    assert set(verdicts(run).values()) == {"reproduced"}
-    assert run.results["training"].rnn[0, -1] < 0.5 * run.results["training"].rnn[0, 0]
+    run = papers.run("linear-figures-1-2", widths=[1000], steps=60, seeds=2)
+    assert set(verdicts(run).values()) == {"too few seeds"}
+    found = run.results["training"]
+    assert (found.rnn[:, 0, -1] < 0.7 * found.rnn[:, 0, 0]).all()
+    assert (np.abs(found.rnn - found.convolution).max() < 0.05 * found.convolution[:, :, 0].mean()).all()
     check_pictures(run, 2)
-    narrow = papers.run("linear-figures-1-2", widths=[10], steps=20)
+    narrow = papers.run("linear-figures-1-2", widths=[10], steps=20, seeds=10)
     assert verdicts(narrow)["figure 1"] == "differs"
 
 
 def test_icml_figure_4_small():
-    run = papers.run("linear-figure-4", steps=150)
+    run = papers.run("linear-figure-4", steps=60)
     assert verdicts(run)["closer"] == "reproduced"
+    found = run.results["training"]
+    assert found.rnn.shape == (40, 3, len(found.steps)) and found.power > 0.1
     check_pictures(run)
 
 
 def test_figure_3_small():
-    run = papers.run("linear-figure-3", width=200, repetitions=1, n_x=6)
+    run = papers.run("linear-figure-3", width=50, n_x=6)
     assert list(run.results) == ["delay-0", "delay-2", "delay-4", "delay-6"]
-    assert verdicts(run)["rises"] == "reproduced" and verdicts(run)["stays"] == "reproduced"
+    assert verdicts(run)["rises"] in ("reproduced", "under conditions")
     check_pictures(run)
 
 
 def test_theorem_4_1_small():
-    run = papers.run("linear-theorem-4.1", width=300, sequences=10, T=10, steps=40)
-    assert verdicts(run) == {"bound": "reproduced"}
-
-    def share(width: int, T: int, steps: int, seed: int = 0) -> np.ndarray:
-        """Largest movement over bound of the RNN's taps."""
-        found = papers.run(
-            "linear-theorem-4.1", width=width, sequences=10, T=T, steps=steps, random_state=seed
-        ).results["training"]
-        bound = found.B_2 * found.learning_rate * np.outer(found.steps, found.rho)
-        assert bound.shape == found.rnn.shape == (steps + 1, T)
-        return (found.rnn[1:] / bound[1:]).max(axis=0)
-
-    assert share(300, 10, 40)[run.results["training"].rho > 0.01].max() < 1.1
+    run = papers.run("linear-theorem-4.1", sequences=10, T=10, steps=20)
+    assert verdicts(run)["bound"] == "reproduced"
+    narrow, wide = (
+        papers.run("linear-theorem-4.1", only=["width-100"], width=width, seeds=6, sequences=10, T=12, steps=8)
+        for width in (30, 1000)
+    )
+    assert verdicts(wide) == {"bound": "too few seeds", "rnn": "not run"}  # one width says nothing of the limit
+    found = narrow.results["width-100"]
+    assert found.rnn.shape == found.convolution.shape == (6, 12)
+    # By hand: the paper's constants, of which none knows ν_W, for the first start.
+    task = teacher_task(4, 10, 12, delay=5, nu_w=0.3, random_state=0)
+    A = np.concatenate([[[x[t - j, 0] if t >= j else 0 for j in range(12)] for t in range(12)] for x in task.X])
+    assert found.rate == pytest.approx(0.99 / (14 * np.linalg.norm(A, 2) ** 2))
     # Where the bound is tiny a finite network exceeds it, the less the wider it is.
-    narrow, wide = (np.mean([np.log(share(width, 12, 10, seed)[6:]) for seed in range(3)]) for width in (20, 1000))
-    assert narrow > wide + 0.7
+    share = [np.log(each.results["width-100"].rnn[:, 6:]).mean() for each in (narrow, wide)]
+    assert share[0] > share[1] + 0.7
     check_pictures(run)
 
 

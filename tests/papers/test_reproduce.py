@@ -11,16 +11,32 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers import toy_studies
 from helpers.toy_studies import Toy
-from rntk import papers
+from rntk import RNTK, papers
 from rntk.errors import BusyError
-from rntk.papers import STUDIES, Finding, Mode, NotRunError, Results, Unit, reproduce, write_report
+from rntk.papers import (
+    STUDIES,
+    Claim,
+    Evidence,
+    Finding,
+    Mode,
+    NotRunError,
+    Results,
+    Unit,
+    mutants,
+    reproduce,
+    write_report,
+)
 from rntk.papers.record import DamagedRecordError, StudyFolder, digest, plain, read_sealed, write_sealed
+from rntk.papers.report import judge_again, judged_by
+from rntk.papers.study import EXACT, Mutant, mean_of, multiplied, times
 from rntk.runtime import locked
 
 pytest.importorskip("matplotlib", reason='figures need matplotlib: pip install "rntk[plot]"')
@@ -183,8 +199,8 @@ def test_results_are_attributes_and_arrays():
 def test_claims_are_judged_by_their_keys_as_far_as_results_go():
     class Broken(Toy):
         def judge(self, results):
-            yield Finding("large", True, "fine")
-            yield Finding("no claim of this study", True, "")
+            yield Finding("large", True, "fine", EXACT)
+            yield Finding("no claim of this study", True, "", EXACT)
             raise ZeroDivisionError("of a judge")
 
     small, large = Broken().verdicts(Results({"seed-1": {"mean": 1.0}}))
@@ -312,9 +328,9 @@ def test_every_study_has_a_committed_record():
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.parent.name)
-def test_committed_records_are_found_and_judged_as_before(path):
-    """Names, settings and revisions are those of the records, so that a run takes what is there; and claims that were
-    reproduced still are.
+def test_committed_records_are_found_and_judged_as_today(path):
+    """Names, settings and revisions are those of the records, so that a run takes what is there; and verdicts are those
+    that today's criteria give.
     """
     record = read_sealed(path)
     study = STUDIES[record["study"]]
@@ -327,28 +343,120 @@ def test_committed_records_are_found_and_judged_as_before(path):
     for name, config in there.items():
         if "files" not in config:  # of data sets, which may differ
             assert record["units"][name]["config"] == config
-    rows = study.verdicts(Results({name: unit["result"] for name, unit in record["units"].items()}))
-    said = ("key", "sentence", "paper", "ours", "verdict", "reason")
-    then, now = ({row["key"]: [row[name] for name in said] for row in each} for each in (record["claims"], rows))
-    if study.name == "linear-table-1":
-        # R² itself was compared when these were written, which starts far below zero.
-        assert [now.pop(f"{part}, alike")[4] for part in ("limited", "full")] == ["reproduced", "reproduced"]
-        assert [then.pop(f"{part}, alike")[4] for part in ("limited", "full")] == ["differs", "reproduced"]
-    assert now == then
+    assert judged_by(study, record) == record, "rntk reproduce --report --full judges it again"
     assert not folder.damage
 
 
-def test_the_committed_report_is_made_of_the_committed_records(tmp_path):
-    """Figures are drawn anew, and depend on the versions of matplotlib and of fonts; everything else is as it was."""
+def test_judging_the_committed_records_again_gives_the_committed_report_byte_for_byte(tmp_path):
     shutil.copytree(RESULTS, tmp_path / "results")
-    written = (tmp_path / "results" / "full" / "report.html").read_text("utf-8")
-    again = write_report(tmp_path / "results", Mode.FULL, STUDIES).read_text("utf-8")
+    written = (tmp_path / "results" / "full" / "report.html").read_bytes()
+    judge_again(tmp_path / "results", Mode.FULL, STUDIES)
+    assert write_report(tmp_path / "results", Mode.FULL, STUDIES).read_bytes() == written
 
-    def without_pictures(page: str) -> str:
-        return re.sub(r"Made \d{4}-\d\d-\d\d|data:image/svg\+xml;base64,[\w+/=]+", "", page)
 
-    assert without_pictures(again) == without_pictures(written)
-    assert again.count("data:image/svg") == written.count("data:image/svg")
+def test_every_committed_verdict_says_what_it_rests_on():
+    for path in COMMITTED:
+        for row in read_sealed(path)["claims"]:
+            assert re.fullmatch(r"2026-\d\d-\d\d", row["since"]) and isinstance(row["before"], bool)
+            assert all(each["words"] and each["reason"] and each["since"] <= row["since"] for each in row["history"])
+            if row["verdict"] in ("reproduced", "under conditions", "differs"):
+                assert row["seeds"] == 0 or row["seeds"] >= 10 or row["one_run"], (path, row["key"])
+                assert row["seeds"] == 0 or row["one_run"] or row["power"] >= row["error"] >= 0, (path, row["key"])
+
+
+# -- mutants ---------------------------------------------------------------------------------------
+
+
+def test_no_committed_claim_survives_a_mutant_and_every_one_that_holds_has_one():
+    rows = read_sealed(RESULTS / "mutants.json")["mutants"]
+    assert rows and all(row["killed"] for row in rows)
+    tried = {(row["study"], row["claim"]) for row in rows}
+    for path in RESULTS.glob("full/*/record.json"):
+        record = read_sealed(path)
+        holding = {row["key"] for row in record["claims"] if row["verdict"] in mutants.HOLDS}
+        assert {(record["study"], key) for key in holding if not _misprinted(record, key)} <= tried, path
+
+
+def _misprinted(record: dict, key: str) -> bool:
+    return any(row["key"] == key and row["misprint"] for row in record["claims"])
+
+
+def test_mutants_of_recorded_results_are_killed_again():
+    cheap = ("rntk-figure-3", "linear-table-1", "rntk-tables", "rntk-printed-tables", "rntk-theorem-2-drift")
+    rows = mutants.hunt([STUDIES[name] for name in cheap], RESULTS)
+    assert len(rows) > 20 and all(row["killed"] for row in rows)
+
+
+class Checked(Toy):
+    """A study with a claim that any result passes, and one that notices a wrong factor."""
+
+    claims = (Claim("blind", "something came out", "any number"), Claim("seeing", "means are small", "below 1"))
+    mutants = (Mutant("means times 1000", ("seeing", "blind"), result=times(1000, "mean"), settings={}),)
+
+    def judge(self, results):
+        largest = np.abs([each.mean for each in results.all()]).max()
+        for key, bound in (("blind", np.inf), ("seeing", 1)):
+            yield Finding(key, bool(largest < bound), f"{largest:.3g}", Evidence(20, 0.1, 1, "mean"))
+
+
+def test_survivors_are_found(tmp_path):
+    rows = mutants.hunt([Checked()], tmp_path)
+    assert {row["claim"]: (row["unbroken"], row["verdict"], row["killed"]) for row in rows} == {
+        "seeing": ("reproduced", "differs", True),
+        "blind": ("reproduced", "reproduced", False),
+    }
+    mutants.keep(rows, tmp_path)
+    mutants.keep([{**row, "study": "other"} for row in rows], tmp_path)
+    assert len(read_sealed(tmp_path / "mutants.json")["mutants"]) == 4
+
+
+def test_a_function_is_broken_while_its_mutant_is_tried_and_whole_afterwards():
+    kernel, X = RNTK(), [[1.0, 2.0], [0.5]]
+    whole = kernel(X)
+    mutant = Mutant("kernel times 3", (), "rntk.kernels:RNTK.__call__", multiplied(3.0))
+    with mutants._broken(mutant):
+        np.testing.assert_array_equal(kernel(X), 3 * whole)
+    np.testing.assert_array_equal(kernel(X), whole)
+
+
+# -- what a verdict takes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "finding", "verdict", "reason"),
+    [
+        ({}, {"evidence": Evidence(9, 0.1)}, "too few seeds", "9 of at least 10 draws"),
+        ({}, {"evidence": Evidence(9, 0.1), "holds": False}, "too few seeds", "9 of at least 10 draws"),
+        ({}, {"evidence": Evidence(10, 0.1)}, "reproduced", ""),
+        ({"one_run": True}, {"evidence": Evidence(1)}, "reproduced", ""),
+        ({}, {"evidence": EXACT}, "reproduced", ""),
+        ({}, {"evidence": EXACT, "condition": "for 1, not for 2"}, "under conditions", ""),
+        ({"reason": "known"}, {"evidence": EXACT, "holds": False}, "differs", "known"),
+        ({}, {"evidence": EXACT, "holds": None, "reason": "too little"}, "not run", "too little"),
+        ({"note": True}, {"evidence": EXACT, "holds": False}, "note", ""),
+    ],
+)
+def test_a_verdict_takes_ten_draws_where_anything_is_random(claim, finding, verdict, reason):
+    class One(Toy):
+        claims = (Claim("it", "it holds", "it does", **claim),)
+
+        def judge(self, results):
+            yield Finding(**{"key": "it", "holds": True, "ours": "1", **finding})
+
+    (row,) = One().verdicts(Results({}))
+    assert (row["verdict"], row["reason"]) == (verdict, reason)
+
+
+def test_power_is_the_deviation_that_is_caught_with_95_percent():
+    """By simulation: a check that allows 0.3 lets a mean that is off by so much pass once in twenty."""
+    rng = np.random.default_rng(0)
+    samples = rng.standard_normal((20, 4000))
+    mean, evidence = mean_of(samples[:, 0], "mean", tolerance=0.3)
+    assert evidence.seeds == 20 and evidence.error == pytest.approx(samples[:, 0].std(ddof=1) / 20**0.5)
+    power = evidence._replace(error=20**-0.5).power
+    assert 0.92 < np.mean(np.abs(samples.mean(axis=0) + power) > 0.3) < 0.97
+    assert mean == pytest.approx(samples[:, 0].mean())
+    assert Evidence().power is None
 
 
 # -- in a notebook ---------------------------------------------------------------------------------
@@ -426,6 +534,15 @@ def test_command_makes_the_report_alone(command, tmp_path):
     (tmp_path / "results" / "quick" / "report.html").unlink()
     assert command("--report")[0] == 0
     assert (tmp_path / "results" / "quick" / "report.html").exists()
+
+
+def test_command_hunts_mutants(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("rntk.papers.STUDIES", {"toy": Checked()})
+    code, said = command("--mutants")
+    assert code == 1 and "1 survive" in said and "means times 1000" in said
+    assert (tmp_path / "results" / "mutants.json").exists()
+    monkeypatch.setattr(Checked, "mutants", [replace(Checked.mutants[0], claims=("seeing",))])
+    assert command("--mutants")[0] == 0
 
 
 def test_command_lists_every_study(command):

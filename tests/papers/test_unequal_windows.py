@@ -228,11 +228,13 @@ def judged(panel: str, values: tuple[float, ...], means: list[list[float]]) -> d
     study = STUDIES[f"rntk-figure-4{panel}"]
     varied = PANELS[panel][1]
     found = {
-        str(k): {"settings": {varied: value}, "first_repetition": 0, "snr": [row, row]}
+        str(k): {"settings": {varied: value}, "first_repetition": 0, "snr": [row] * 10}
         for k, (value, row) in enumerate(zip(values, means, strict=True))
     }
     rows = study.verdicts(Results(found))
-    return {row["key"]: row["verdict"] == "reproduced" for row in rows if row["verdict"] != "not run"}
+    return {
+        row["key"]: row["verdict"] in ("reproduced", "under conditions") for row in rows if row["verdict"] != "not run"
+    }
 
 
 def keys(panel: str) -> list[str]:
@@ -258,6 +260,6 @@ def test_checks_say_what_the_means_say():
 
 def test_figure_4_in_small():
     """Where lengths vary the RNTK is ahead, more so the more they vary; the noise of inputs costs it most."""
-    run = papers.run("rntk-figure-4a", only=["t-var-5.0", "t-var-40.0"], repetitions=8, n_test=300)
+    run = papers.run("rntk-figure-4a", only=["t-var-5.0", "t-var-40.0"], repetitions=10, n_test=300)
     found = {row["key"]: row["verdict"] for row in run.verdicts}
     assert [found[key] for key in ("ahead", "grows", "fall")] == ["reproduced"] * 3

@@ -31,7 +31,10 @@ def reproduce(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for records, figures and report.")] = Path("results"),
     jobs: Annotated[int, typer.Option(metavar="N", help="Processes, each with its share of the cores.", min=1)] = 1,
     report: Annotated[
-        bool, typer.Option("--report", help="Only write the report, from the records there are.")
+        bool, typer.Option("--report", help="Only judge the records there are again, and write the report.")
+    ] = False,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Judge claims with something broken on purpose; fail if one survives.")
     ] = False,
 ) -> None:
     """Reproduce figures and tables of the papers; go on where an earlier run stopped."""
@@ -42,10 +45,13 @@ def reproduce(
         return
     if quick and full:
         refuse("--quick and --full exclude each other")
-    if not names and not report:
+    if not names and not report and not mutants:
         refuse("say what to reproduce: names from rntk reproduce --list, or all")
     with refusing():
         chosen = _choose(names or [], STUDIES)
+    if mutants:
+        _hunt(chosen or list(STUDIES.values()), out, data)
+        return
     require("reproduce", ("jinja2", "matplotlib"))
 
     import matplotlib
@@ -54,6 +60,7 @@ def reproduce(
     from ..papers import Mode, write_report
     from ..papers import reproduce as run
     from ..papers.data.folder import choose_folder
+    from ..papers.report import judge_again
 
     matplotlib.use("Agg")  # files, never windows
     mode = Mode.FULL if full else Mode.QUICK
@@ -72,12 +79,33 @@ def reproduce(
     except KeyboardInterrupt:
         interrupted = True
         console.print("interrupted; what is finished is kept: the same command goes on from there")
+    judge_again(out, mode, STUDIES)
     page = write_report(out, mode, STUDIES)
     console.print(f"report: {page}", soft_wrap=True)
     if interrupted:
         raise typer.Exit(130)
     if failed:
         console.print(f"{counted(failed, 'unit')} failed; the same command tries them again")
+        raise typer.Exit(1)
+
+
+def _hunt(studies: list[Study], out: Path, data: Path | None) -> None:
+    """Print the table of mutants and verdicts; exit with 1 if a claim survives one."""
+    from ..papers.data.folder import choose_folder
+    from ..papers.mutants import hunt, keep
+
+    console = make_console()
+    with refusing():
+        folder = choose_folder(data)
+    rows = hunt(studies, out, folder, say=lambda line: console.print(line, soft_wrap=True))
+    table = make_table("experiment", "claim", "broken", "without", "with it", left=5)
+    for row in rows:
+        told = row["verdict"] if row["killed"] else f"{row['verdict']}: survives"
+        table.add_row(row["study"], row["claim"], row["broken"], row["unbroken"], told)
+    console.print(table)
+    survivors = sum(not row["killed"] for row in rows)
+    console.print(f"{counted(len(rows), 'claim')} with something broken, {survivors} survive: {keep(rows, out)}")
+    if survivors:
         raise typer.Exit(1)
 
 

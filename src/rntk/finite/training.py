@@ -1,4 +1,4 @@
-"""Gradient descent on the squared loss, watched on its way: the loop, and full batches on finite networks."""
+"""Gradient descent, watched on its way: the loop, and full batches on finite networks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import DivergenceError, check_count, check_positive
 from ..runtime import progress_bar
+from ..sequences.losses import LOSSES, read_loss
 from ..sequences.targets import read_values
 from .empirical import MEMORY, on_batches
 from .inputs import Reading, read
@@ -39,7 +40,7 @@ class Training:
     steps : ndarray of shape (R,)
         Steps recorded; 0 is before training.
     loss : ndarray of shape (R,)
-        L = ½ Σ_i ‖f(x_i) - y_i‖².
+        ℓ(f(X), y), a sum, without the term of the ridge.
     outputs : ndarray of shape (R, n, d)
         On the training data.
     test_outputs : ndarray of shape (R, n_test, d) or None
@@ -75,6 +76,8 @@ def train(
     learning_rate: float,
     steps: int,
     *,
+    loss: str = "squared",
+    ridge: float = 0.0,
     record_at: Iterable[int] | None = None,
     X_test: Any = None,
     kernel_drift: bool = False,
@@ -82,7 +85,7 @@ def train(
     memory: int = MEMORY,
     progress: bool | None = None,
 ) -> Training:
-    """Full-batch gradient descent, θ ← θ - η ∇L, on the loss L = ½ Σ_i ‖f(x_i) - y_i‖².
+    """Full-batch gradient descent, θ ← θ - η ∇L, on the loss L = ½ Σ_i ‖f(x_i) - y_i‖², or another one.
 
     The loss is a sum over the data, not a mean: a learning rate for the mean is divided by the number of sequences
     (outputs, for the sequence readout) here. In the limit of infinite width descent converges for η < 2/λmax of the
@@ -102,6 +105,11 @@ def train(
         η.
     steps : int
         How many.
+    loss : "squared", "huber" or "cross-entropy"
+        ℓ: "huber" is linear beyond a distance of one; "cross-entropy" is logistic for one output, with targets ±1, and
+        softmax for several, with rows of y that are probabilities.
+    ridge : float
+        λ ≥ 0 of the term ½ λ ‖θ - θ_0‖², as in `rntk.theory.Dynamics`; the RNTK paper writes λ² for it.
     record_at : iterable of int, optional
         Steps to record at, between 0 and `steps`; unless given, 0, `steps` and some twenty between them, closer at the
         start.
@@ -143,6 +151,7 @@ def train(
     test = None if X_test is None else net.batch(parameters, X_test, "X_test")
     unit, count = ("step", len(batch.values)) if net.every_step else ("sequence", len(batch))
     values = read_values(y, count, unit=unit, outputs=net.outputs).astype(dtype)
+    chosen, weight = read_loss(loss, values.astype(np.float64)), check_positive("ridge", ridge, or_zero=True)
     arrange = partial(read, network=net.network, width=net.width, directions=net.directions, dtype=dtype)
 
     def tangent_kernel(at: Parameters) -> Array:
@@ -157,10 +166,10 @@ def train(
 
         def look(now: Parameters) -> tuple[float, jax.Array]:
             f = _outputs(net, now, inputs)
-            return float(_loss(f, target)), f
+            return float(chosen.value(jnp, f, target)), f
 
         def advance(now: Parameters, count: int, limit: float) -> tuple[Parameters, int]:
-            moved, made = _descend(net, now, inputs, target, schedule.rate, count, limit)
+            moved, made = _descend(net, loss, now, start, inputs, target, schedule.rate, weight, count, limit)
             return moved, int(made)
 
         def record(now: Parameters, f: jax.Array) -> None:
@@ -171,7 +180,7 @@ def train(
             if first_kernel is not None:
                 kernel_moved.append(float(np.linalg.norm(tangent_kernel(now) - first_kernel)))
 
-        zero = float(_loss(jnp.zeros_like(target), target))
+        zero = float(chosen.value(jnp, jnp.zeros_like(target), target))
         parameters, losses = descend(parameters, schedule, advance, look, record, zero, progress)
     return Training(
         steps=np.array(schedule.recorded),
@@ -184,27 +193,26 @@ def train(
     )
 
 
-def _loss(f: jax.Array, target: jax.Array) -> jax.Array:
-    return jnp.sum((f - target) ** 2) / 2
-
-
 @partial(jax.jit, static_argnums=0)
 def _outputs(net: FiniteNetwork, parameters: Parameters, inputs: tuple[Reading, ...]) -> jax.Array:
     return net.apply(parameters, inputs)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _descend(
     net: FiniteNetwork,
+    loss: str,
     parameters: Parameters,
+    start: Parameters,
     inputs: tuple[Reading, ...],
     target: jax.Array,
     rate: Any,
+    ridge: Any,
     steps: Any,
     limit: Any,
 ) -> Any:
     """Parameters after `steps` steps, and the number of steps made: fewer if the loss went beyond `limit`."""
-    slope = jax.value_and_grad(lambda p: _loss(net.apply(p, inputs), target))
+    slope = jax.value_and_grad(lambda p: LOSSES[loss].value(jnp, net.apply(p, inputs), target))
 
     def going_on(state: Any) -> Any:
         _, done, fine = state
@@ -212,10 +220,14 @@ def _descend(
 
     def step(state: Any) -> Any:
         now, done, _ = state
-        loss, gradient = slope(now)
-        fine = loss <= limit  # false for NaN
-        update = partial(jnp.where, fine)
-        moved = jax.tree_util.tree_map(lambda p, g: update(p - jnp.asarray(rate, p.dtype) * g, p), now, gradient)
+        value, gradient = slope(now)
+        fine = value <= limit  # false for NaN
+
+        def update(p: Any, g: Any, origin: Any) -> Any:
+            pull = jnp.asarray(ridge, p.dtype) * (p - origin)
+            return jnp.where(fine, p - jnp.asarray(rate, p.dtype) * (g + pull), p)
+
+        moved = jax.tree_util.tree_map(update, now, gradient, start)
         return moved, done + fine.astype(done.dtype), fine
 
     return lax.while_loop(going_on, step, (parameters, jnp.zeros_like(steps), jnp.bool_(True)))[:2]

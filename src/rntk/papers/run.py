@@ -213,7 +213,7 @@ class _Work:
         done = {unit.name: self.entries[unit.name] for unit in self.units if unit.name in self.entries}
         missing = {name: f"{name} failed: {failure}" for name, failure in self.failures.items()}
         results = Results({name: entry["result"] for name, entry in done.items()}, missing, self.obstacle)
-        claims = self.study.verdicts(results)
+        claims = plain(self.study.verdicts(results))
         data = " --data DIR" if self.study.needs else ""
         record: Plain = {
             "study": self.study.name,

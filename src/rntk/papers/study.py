@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 Plain = dict[str, Any]
 
@@ -30,8 +31,19 @@ class Verdict(StrEnum):
     """What became of a claim."""
 
     REPRODUCED = "reproduced"
+    CONDITIONS = "under conditions"
     DIFFERS = "differs"
+    TOO_FEW = "too few seeds"
     NOT_RUN = "not run"
+    NOTE = "note"
+
+
+#: Where randomness enters, no verdict rests on fewer draws.
+FEWEST_SEEDS = 10
+#: What is off by more standard errors than this beyond a tolerance is caught with 95 %.
+OF_95_PERCENT = 1.645
+#: The day on which criteria were first written down, after results had been seen.
+FIRST = "2026-11-16"
 
 
 class NotRunError(Exception):
@@ -57,6 +69,24 @@ class Unit:
     weight: float = 1.0
 
 
+class Criterion(NamedTuple):
+    """When a claim counted as reproduced, before that was changed.
+
+    Attributes
+    ----------
+    words : str
+        The criterion.
+    since : str
+        The day it was set, as in 2026-11-16.
+    reason : str
+        What was wrong with it.
+    """
+
+    words: str
+    since: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class Claim:
     """A sentence, figure or number of a paper. `Study.judge` says under the same key whether it holds.
@@ -76,6 +106,18 @@ class Claim:
     unit : str
         The unit that it is judged by, where a study has one for each of several claims: if a claim isn't judged, it is
         said what became of this unit.
+    since : str
+        The day on which the criterion was set, as in 2026-11-16.
+    before : bool
+        Whether that was before the draws it judges; unless told, results had been seen.
+    history : tuple of Criterion
+        The criteria it had before, the first one first.
+    one_run : bool
+        Whether the paper's own figure is one run, so that few seeds are as good as what they are compared with.
+    misprint : bool
+        Whether it is about what is printed, and a difference is an erratum.
+    note : bool
+        Whether it is no claim that the paper makes: what is found is told, without a verdict.
     """
 
     key: str
@@ -84,15 +126,136 @@ class Claim:
     paper: str = ""
     reason: str = ""
     unit: str = ""
+    since: str = FIRST
+    before: bool = False
+    history: tuple[Criterion, ...] = ()
+    one_run: bool = False
+    misprint: bool = False
+    note: bool = False
+
+
+class Evidence(NamedTuple):
+    """What a verdict rests on.
+
+    Attributes
+    ----------
+    seeds : int
+        Independent draws: networks, data sets drawn, repetitions. Zero where nothing is random.
+    error : float or None
+        Standard error of what is judged.
+    tolerance : float
+        How far it may be from what is claimed, before it counts as different.
+    of : str
+        What is judged, with its unit.
+    """
+
+    seeds: int = 0
+    error: float | None = None
+    tolerance: float = 0.0
+    of: str = ""
+
+    @property
+    def power(self) -> float | None:
+        """The deviation that would be caught with 95 %: that much beyond the tolerance is no chance."""
+        return None if self.error is None else float(self.tolerance + OF_95_PERCENT * self.error)
+
+
+def mean_of(samples: Any, of: str, tolerance: float = 0.0) -> tuple[NDArray[np.float64], Evidence]:
+    """Means over draws, the first axis, and the evidence that the least certain of them is."""
+    samples = np.asarray(samples, dtype=np.float64)
+    error = (
+        samples.std(axis=0, ddof=1) / len(samples) ** 0.5 if len(samples) > 1 else np.full(samples.shape[1:], np.nan)
+    )
+    worst = float(np.max(error, initial=0.0))
+    return samples.mean(axis=0), Evidence(len(samples), worst if np.isfinite(worst) else None, tolerance, of)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Something broken on purpose, with which claims must fail.
+
+    Attributes
+    ----------
+    broken : str
+        What is broken, in words.
+    claims : tuple of str
+        Their keys.
+    target, by : str, callable
+        A function, as in "rntk.kernels:RNTK.both", that is replaced by what `by` makes of it while units are computed.
+    settings : dict or None
+        Small sizes for the units of the quick mode; None takes the results of the full record.
+    only : tuple of str
+        The units, all unless given.
+    result : callable
+        (name of a unit, its plain result): changes the result in its place.
+    misprint : bool
+        Whether the claims are about what is printed and differ, so that they must be reproduced with it.
+    """
+
+    broken: str
+    claims: tuple[str, ...]
+    target: str = ""
+    by: Callable[[Any], Any] | None = None
+    settings: Plain | None = None
+    only: tuple[str, ...] = ()
+    result: Callable[[str, Plain], None] | None = None
+    misprint: bool = False
+
+
+def times(factor: float, *paths: str) -> Callable[[str, Plain], None]:
+    """A change of results: the numbers of these names (of all units) times a factor."""
+
+    def change(name: str, result: Plain) -> None:
+        for path in paths:
+            result[path] = (np.asarray(result[path], dtype=np.float64) * factor).tolist()
+
+    return change
+
+
+def multiplied(factor: float) -> Callable[[Any], Any]:
+    """For `Mutant.by`: a function whose result, or each part of it, is multiplied by a factor."""
+
+    def by(function: Any) -> Any:
+        def broken(*args: Any, **options: Any) -> Any:
+            found = function(*args, **options)
+            if hasattr(found, "_replace"):
+                return found._replace(**{name: factor * getattr(found, name) for name in found._fields})
+            return factor * found
+
+        return broken
+
+    return by
+
+
+#: Evidence where nothing is random.
+EXACT = Evidence()
 
 
 class Finding(NamedTuple):
-    """Whether the claim of a key holds for our results, what they are, and, if only they can tell, why they differ."""
+    """Whether the claim of a key holds for our results.
+
+    Attributes
+    ----------
+    key : str
+        That of the claim.
+    holds : bool or None
+        None if there is something to tell but too little for a verdict; `reason` says why.
+    ours : str
+        What was found.
+    evidence : Evidence
+        What that rests on.
+    reason : str
+        Why it differs, if only results can tell.
+    condition : str
+        For what it holds, and for what not, where that is not all that the claim speaks of.
+    """
 
     key: str
-    holds: bool
+    holds: bool | None
     ours: str
+    evidence: Evidence
     reason: str = ""
+    condition: str = ""
 
 
 class Results(dict[str, SimpleNamespace]):
@@ -170,6 +333,8 @@ class Study(ABC):
         Extras of this package without which it can't run.
     needs : str
         Data it needs, in words; empty if none.
+    mutants : sequence of Mutant
+        What its claims must not survive.
     revision : int
         Raise it when the computation changes, so that old results aren't taken for new ones.
     """
@@ -184,6 +349,7 @@ class Study(ABC):
     aliases: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     needs: str = ""
+    mutants: Sequence[Mutant] = ()
     revision: int = 1
 
     def units(self, mode: Mode, data: Path | None) -> list[Unit]:
@@ -226,13 +392,31 @@ class Study(ABC):
             why = f"could not be judged: {type(error).__name__}: {error}"
         rows = []
         for claim in self.claims:
-            row = {name: getattr(claim, name) for name in ("key", "sentence", "paper", "criterion")}
-            if claim.key in found:
-                _, holds, ours, reason = found[claim.key]
-                verdict = Verdict.REPRODUCED if holds else Verdict.DIFFERS
-                reason = "" if holds else reason or claim.reason
-            else:
-                ours, verdict = "", Verdict.NOT_RUN
-                reason = results.why_missing(claim.unit) if claim.unit and claim.unit not in results else why
-            rows.append({**row, "ours": ours, "verdict": verdict.value, "reason": reason})
+            row: Plain = {name: getattr(claim, name) for name in SAID}
+            row["history"] = [each._asdict() for each in claim.history]
+            why_not = results.why_missing(claim.unit) if claim.unit and claim.unit not in results else why
+            finding = found.get(claim.key) or Finding(claim.key, None, "", EXACT, why_not)
+            verdict, reason = _verdict(claim, finding)
+            proof = finding.evidence
+            weight = {"seeds": proof.seeds, "error": proof.error, "power": proof.power, "of": proof.of}
+            told = {"ours": finding.ours, "condition": finding.condition, **weight}
+            rows.append({**row, **told, "verdict": verdict.value, "reason": reason})
         return rows
+
+
+#: What rows of a record take from a claim as it is.
+SAID = ("key", "sentence", "paper", "criterion", "since", "before", "one_run", "misprint")
+
+
+def _verdict(claim: Claim, finding: Finding) -> tuple[Verdict, str]:
+    """The verdict on a claim, and why it isn't that it holds."""
+    seeds = finding.evidence.seeds
+    if finding.holds is None:
+        return Verdict.NOT_RUN, finding.reason
+    if claim.note:
+        return Verdict.NOTE, ""
+    if 0 < seeds < FEWEST_SEEDS and not claim.one_run:
+        return Verdict.TOO_FEW, f"{seeds} of at least {FEWEST_SEEDS} draws"
+    if not finding.holds:
+        return Verdict.DIFFERS, finding.reason or claim.reason
+    return (Verdict.CONDITIONS if finding.condition else Verdict.REPRODUCED), ""

@@ -13,7 +13,7 @@ from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data import find_recording
 from ..data.recording import BIN, SOURCE, load_recording, recorded_windows
-from ..study import Claim, Finding, Mode, NotRunError, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mode, Mutant, NotRunError, Plain, Results, Study, Unit
 
 MODELS = ("RNN", "scaled convolution", "unscaled convolution")
 #: R² in x and y that the paper's Table 1 prints: RNN, scaled, unscaled.
@@ -31,7 +31,7 @@ def _pair(values: Any) -> str:
 
 
 def _claims(part: str, order: str, reason: str) -> tuple[Claim, ...]:
-    scaled, unscaled = PRINTED[part][1:]
+    rnn, scaled, unscaled = PRINTED[part]
     return (
         Claim(
             f"{part}, alike",
@@ -39,14 +39,26 @@ def _claims(part: str, order: str, reason: str) -> tuple[Claim, ...]:
             "1 - R² within 10 % at every recorded epoch",
             "identical",
             unit=part,
+            one_run=True,
+            history=(
+                Criterion(
+                    "R² within 0.05 at every recorded epoch",
+                    FIRST,
+                    "R² starts far below zero, where differences mean nothing; on limited data it failed, at 0.489, "
+                    "and was replaced after that was seen",
+                ),
+            ),
         ),
         Claim(
             f"{part}, order",
             order,
-            "in x and in y",
-            f"scaled {_pair(scaled)}, unscaled {_pair(unscaled)}",
+            "in x and in y, for the RNN and for the scaled convolution",
+            f"RNN {_pair(rnn)}, scaled {_pair(scaled)}, unscaled {_pair(unscaled)}",
             reason,
             unit=part,
+            since="2026-11-18",
+            one_run=True,
+            history=(Criterion("in x and in y", FIRST, "it looked at the scaled convolution only, not at the RNN"),),
         ),
         Claim(
             f"{part}, values",
@@ -55,8 +67,13 @@ def _claims(part: str, order: str, reason: str) -> tuple[Claim, ...]:
             "; ".join(map(_pair, PRINTED[part])),
             "the public file is a companion of the paper's recording, and the paper doesn't say how long it trains",
             unit=part,
+            one_run=True,
         ),
     )
+
+
+def _next_model(name: str, found: Plain) -> None:
+    found["r2"] = np.roll(found["r2"], 1, axis=1).tolist()
 
 
 class LinearTable1(Study):
@@ -88,6 +105,8 @@ class LinearTable1(Study):
             "that remains",
         ),
     )
+
+    mutants = (Mutant("models off by one", ("limited, alike", "full, alike", "limited, order"), result=_next_model),)
 
     def units(self, mode: Mode, data: Path | None) -> list[Unit]:
         """One unit for each amount of data."""
@@ -163,13 +182,14 @@ class LinearTable1(Study):
         for part, found in results.items():
             rest = 1 - found.r2[0]  # R² itself starts far below zero
             gap = float(np.abs(rest[0] / rest[1] - 1).max())
-            yield Finding(f"{part}, alike", gap < 0.1, f"1 - R² differs by at most {gap:.1%} at any epoch")
+            run = Evidence(seeds=1)
+            yield Finding(f"{part}, alike", gap < 0.1, f"1 - R² differs by at most {gap:.1%} at any epoch", run)
             last = found.r2[0, :, -1]
-            lead = (last[1] - last[2]) * (1 if part == "limited" else -1)
-            ours = f"scaled {_pair(last[1])}, unscaled {_pair(last[2])}"
-            yield Finding(f"{part}, order", bool((lead > 0).all()), ours)
+            lead = (last[:2] - last[2]) * (1 if part == "limited" else -1)
+            ours = f"scaled {_pair(last[1])}, unscaled {_pair(last[2])}, RNN {_pair(last[0])}"
+            yield Finding(f"{part}, order", bool((lead > 0).all()), ours, run)
             near = bool(np.abs(last - np.array(PRINTED[part])).max() < 0.03)
-            yield Finding(f"{part}, values", near, "; ".join(map(_pair, last)))
+            yield Finding(f"{part}, values", near, "; ".join(map(_pair, last)), run)
 
     def figures(self, results: Results) -> dict[str, Any]:
         """R² against epochs for each amount of data; x solid, y dotted."""

@@ -7,12 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from ...linear import LinearRNN, limit_kernel
 from ...plot import COLOURS, axes_or_new
-from ..study import Claim, Finding, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit, multiplied
 from .drawing import finished
+
+
+def _taps(width: int, T: int, rng: np.random.Generator, **variances: float) -> NDArray[np.float64]:
+    """(T,) one entry of each tap of a random network."""
+    return LinearRNN.random(width, 1, 1, seed=rng, **variances).impulse_response(T)[:, 0, 0]
+
+
+def _with_one_factor(taps: Any) -> Any:
+    """Taps of all lags times one random number of each network."""
+    return lambda width, T, rng, **variances: taps(width, T, rng, **variances) * np.exp(0.5 * rng.standard_normal())
+
+
+def _wrong_limit(limit_kernel: Any) -> Any:
+    def wrong(*args: Any, **options: Any) -> Any:
+        kernel = limit_kernel(*args, **options)
+        return lambda X: 1.25 * kernel(X)
+
+    return wrong
+
+
+SMALL: Plain = {"widths": [25, 100, 400], "seeds": 12, "networks": 400}
 
 
 class LinearTheorem33(Study):
@@ -23,8 +45,16 @@ class LinearTheorem33(Study):
     source = "Implicit Bias of Linear RNNs, Theorem 3.3"
     extras = ("finite",)
     minutes = (0.1, 0.5)
-    quick = (Unit("networks", {"widths": [25, 50, 100, 200], "seeds": 30, "random_state": 0}, weight=2.0),)
-    full = (Unit("networks", {"widths": [25, 50, 100, 200, 400, 800], "seeds": 40, "random_state": 0}, weight=15.0),)
+    quick = (
+        Unit("networks", {"widths": [25, 50, 100, 200], "seeds": 30, "networks": 400, "random_state": 0}, weight=2.0),
+    )
+    full = (
+        Unit(
+            "networks",
+            {"widths": [25, 50, 100, 200, 400], "seeds": 40, "networks": 800, "random_state": 1},
+            weight=15.0,
+        ),
+    )
     claims = (
         Claim(
             "kernel",
@@ -35,17 +65,43 @@ class LinearTheorem33(Study):
         Claim(
             "taps",
             "taps of random wide RNNs are Gaussian with variance ν_C ν_F ν_W^j",
-            "no test rejects at 5 %, corrected for their number",
+            "no Kolmogorov-Smirnov test and no variance rejects at 5 %, corrected for their number",
             "limit n → ∞",
+            since="2026-11-18",
+            before=True,
+            history=(
+                Criterion(
+                    "no test rejects at 5 %, corrected for their number",
+                    FIRST,
+                    "six entries of one network were taken for independent, and no variance was tested",
+                ),
+            ),
+        ),
+        Claim(
+            "independent",
+            "taps of different lags are independent, (a)",
+            "correlations of taps and of their squares, over all pairs of lags, don't reject at 5 %",
+            "limit n → ∞",
+            since="2026-11-18",
+            before=True,
         ),
     )
 
-    def compute(self, data: Path | None, *, widths: list[int], seeds: int, T: int = 8, random_state: int = 0) -> Plain:
-        """`errors` (W, S), ‖K̂ - K‖/‖K‖ over all pairs of steps (t, s), sequences and outputs; and by width and lag, of
-        the `tap_samples` entries of L_j over all networks in units of √(ν_C ν_F ν_W^j), (W, T):
+    mutants = (
+        Mutant("kernel times 1.25", ("kernel",), f"{__name__}:limit_kernel", _wrong_limit, settings=SMALL),
+        Mutant("taps times 1.25", ("taps",), f"{__name__}:_taps", multiplied(1.25), settings=SMALL),
+        Mutant("one factor on all lags", ("independent",), f"{__name__}:_taps", _with_one_factor, settings=SMALL),
+    )
 
-        `tap_p_values` of the Kolmogorov-Smirnov test that they are standard normal, `tap_variances` (mean squares), and
-        `tap_kurtosis` (excess, zero for Gaussian numbers).
+    def compute(
+        self, data: Path | None, *, widths: list[int], seeds: int, networks: int, T: int = 8, random_state: int = 0
+    ) -> Plain:
+        """`errors` (W, S), ‖K̂ - K‖/‖K‖ over all pairs of steps (t, s), sequences and outputs; and by width and lag, of
+        one entry of L_j of each of so many `networks` in units of √(ν_C ν_F ν_W^j), (W, T):
+
+        `tap_p_values` of the Kolmogorov-Smirnov test that it is standard normal, `tap_variances` (mean squares), and
+        `tap_kurtosis` (excess, zero for Gaussian numbers). `tap_correlations` and `square_correlations` (W, T, T) are
+        those of the entry at two lags, and of its square: both vanish where lags are independent.
         """
         rng = np.random.default_rng(random_state)
         n_x, n_y, nu_w = 3, 2, 0.5
@@ -55,17 +111,18 @@ class LinearTheorem33(Study):
         expected = nu_w ** np.arange(T)
         errors = np.empty((len(widths), seeds))
         tests = np.empty((3, len(widths), T))
+        together = np.empty((2, len(widths), T, T))
         for w, width in enumerate(widths):
-            taps = np.empty((T, seeds, n_y * n_x))
             for s in range(seeds):
                 rnn = LinearRNN.random(width, n_x, n_y, seed=rng, **variances)
                 errors[w, s] = np.linalg.norm(rnn.ntk(X) - limit) / np.linalg.norm(limit)
-                taps[:, s] = rnn.impulse_response(T).reshape(T, -1)
-            for j in range(T):
-                sample = taps[j].ravel() / np.sqrt(expected[j])
+            taps = np.array([_taps(width, T, rng, **variances) for _ in range(networks)]) / np.sqrt(expected)
+            for j, sample in enumerate(taps.T):
                 tests[:, w, j] = stats.kstest(sample, "norm").pvalue, np.mean(sample**2), stats.kurtosis(sample)
+            together[:, w] = np.corrcoef(taps.T), np.corrcoef(taps.T**2)
         law = dict(zip(("tap_p_values", "tap_variances", "tap_kurtosis"), tests, strict=True))
-        return {"widths": widths, "errors": errors, "nu_w": nu_w, **law, "tap_samples": seeds * n_x * n_y}
+        pairs = dict(zip(("tap_correlations", "square_correlations"), together, strict=True))
+        return {"widths": widths, "errors": errors, "nu_w": nu_w, **law, **pairs, "tap_samples": networks}
 
     def judge(self, results: Results) -> Iterator[Finding]:
         """The rate of the kernel, and the law of the taps at the largest width."""
@@ -74,10 +131,27 @@ class LinearTheorem33(Study):
         found = results["networks"]
         slope = fit_slope(found.widths, found.errors)
         holds = abs(slope.value + 0.5) < 0.05 + 3 * slope.error
-        yield Finding("kernel", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}")
-        least, lags = found.tap_p_values[-1].min(), found.tap_p_values.shape[1]
-        ours = f"n = {found.widths[-1]}: least p of {lags} Kolmogorov-Smirnov tests {least:.3f}"
-        yield Finding("taps", bool(least * lags > 0.05), ours)
+        weight = Evidence(found.errors.shape[1], slope.error, 0.05 + 3 * slope.error, "slope")
+        yield Finding("kernel", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}", weight)
+        count, lags = found.tap_samples, found.tap_p_values.shape[1]
+        least, far = found.tap_p_values[-1].min(), np.abs(found.tap_variances[-1] - 1).max()
+        error = (2 / count) ** 0.5
+        allowed = float(stats.norm.isf(0.025 / (2 * lags))) * error
+        n, ks = found.widths[-1], "Kolmogorov-Smirnov tests"
+        ours = f"n = {n}: least p of {lags} {ks} {least:.3f}, variances within {far:.1%}"
+        weight = Evidence(count, error, allowed, "variance of a tap over the predicted one")
+        yield Finding("taps", bool(least * 2 * lags > 0.05 and far < allowed), ours, weight)
+        pairs = np.triu_indices(lags, 1)
+        both = [found.tap_correlations[-1][pairs], found.square_correlations[-1][pairs]]
+        p_values = [float(stats.chi2.sf(count * np.sum(each**2), len(each))) for each in both]
+        narrow = float(np.abs(found.square_correlations[0][pairs]).max())
+        ours = (
+            f"n = {n}: p = {p_values[0]:.3f} for correlations, {p_values[1]:.3f} for those of squares, the largest "
+            f" {np.abs(both[1]).max():.3f} (n = {found.widths[0]}: {narrow:.3f})"
+        )
+        room = float(stats.norm.isf(0.025 / (2 * len(both[0])))) * count**-0.5
+        weight = Evidence(count, count**-0.5, room, "correlation of two lags")
+        yield Finding("independent", min(p_values) > 0.025, ours, weight)
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Error against width."""

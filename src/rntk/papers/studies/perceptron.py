@@ -19,7 +19,7 @@ from ...activations import as_activation
 from ...kernels import NTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
-from ..study import Claim, Finding, Plain, Results, Study, Unit
+from ..study import EXACT, Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit, multiplied
 from .drawing import finished
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ KERNELS: tuple[Plain, ...] = tuple({"activation": name, "sigma_w": 1.0, "sigma_b
 TRAINED = 10
 #: A test of a claim that holds has a smaller p-value once in ten thousand times.
 LEAST_P_VALUE = 1e-4
+#: The same in standard errors.
+LEAST_SIGMAS = float(stats.norm.isf(LEAST_P_VALUE / 2))
 RATE = "slope within four standard errors of -1/2, for every activation and depth"
 LAW = f"no test has p below {LEAST_P_VALUE:g}"
 LABELS = {"ntk": "‖Θ̂ - Θ‖ / ‖Θ‖", "drift": "largest ‖Θ̂_s - Θ̂_0‖ / ‖Θ‖ in training"}
@@ -58,6 +60,43 @@ def note_kernels(kernel: NTK, X: Any) -> tuple[Array, Array]:
         sigma = weight**2 * value + beta**2
         theta = theta * (weight**2 * slope) + sigma
     return np.asarray(sigma), np.asarray(theta)
+
+
+SMALL: Plain = {
+    "depths": [1],
+    "widths": [32, 128, 512],
+    "seeds": 12,
+    "networks": 150,
+    "steps": 5,
+    "kernels": KERNELS[:1],
+}
+
+
+def _one_readout(call: Any) -> Any:
+    """Both outputs share half of their weights."""
+
+    def outputs(*args: Any, **options: Any) -> Any:
+        found = np.asarray(call(*args, **options))
+        return found if found.shape[1] == 1 else np.stack([found[:, 0], found.sum(axis=1) / 2**0.5], axis=1)
+
+    return outputs
+
+
+def _leaking(kernels: Any) -> Any:
+    """A part of the kernel of an output that doesn't vanish between outputs."""
+
+    def empirical(*args: Any, **options: Any) -> Any:
+        found = kernels(*args, **options)
+        ntk = np.array(found.ntk)
+        ntk[:, :, 0, 1] += 0.3 * ntk[:, :, 0, 0]
+        return found._replace(ntk=ntk)
+
+    return empirical
+
+
+def _times_root_width(name: str, found: Plain) -> None:
+    for case in found["cases"]:
+        case["drift"] = (np.array(case["drift"]) * np.array(found["trained"])[:, None]).tolist()
 
 
 class Perceptron(Study):
@@ -88,6 +127,18 @@ class Perceptron(Study):
             "the tangent kernel stays nearly constant in training: its drift falls at least like n^{-1/2}",
             "slope at most -1/2, give or take four standard errors",
         ),
+    )
+
+    mutants = (
+        Mutant("Σ times 1.5", ("gaussian", "covariance"), "rntk.kernels:NTK.nngp", multiplied(1.5), SMALL),
+        Mutant(
+            "outputs that share weights", ("uncorrelated",), "rntk.finite:FiniteNetwork.__call__", _one_readout, SMALL
+        ),
+        Mutant(
+            "Θ and Σ times 1.25", ("averages", "recursion", "kernel"), "rntk.kernels:NTK.both", multiplied(1.25), SMALL
+        ),
+        Mutant("a part that two outputs share", ("between",), "rntk.finite:empirical_kernels", _leaking, SMALL),
+        Mutant("drift times n", ("drift",), result=_times_root_width),
     )
 
     def compute(
@@ -146,16 +197,26 @@ class Perceptron(Study):
         law = f"{found.networks} networks of width {found.law_width}; "
         for name in ("gaussian", "covariance", "uncorrelated"):
             values = [case[name] for case in found.cases]
-            yield Finding(name, min(values) > LEAST_P_VALUE, law + said([f"p = {value:.2g}" for value in values]))
+            error = (2 * found.networks) ** -0.5
+            weight = Evidence(
+                found.networks, error, LEAST_SIGMAS * error, "deviation of outputs over the predicted one"
+            )
+            yield Finding(
+                name, min(values) > LEAST_P_VALUE, law + said([f"p = {value:.2g}" for value in values]), weight
+            )
         gap = max(case["recursion"] for case in found.cases)
-        yield Finding("recursion", gap < 1e-6, f"largest relative distance {gap:.1e}")
+        yield Finding("recursion", gap < 1e-6, f"largest relative distance {gap:.1e}", EXACT)
         for key, name in {"averages": "nngp", "kernel": "ntk", "between": "between", "drift": "drift"}.items():
             if name == "drift" and not len(found.trained):
                 continue
             slopes = _slopes(found, name)
             gaps = [(slope.value + 0.5, 4 * slope.error) for slope in slopes]
             holds = all(gap <= allowed if name == "drift" else abs(gap) <= allowed for gap, allowed in gaps)
-            yield Finding(key, holds, said([f"slope {slope.value:.3f} ± {slope.error:.3f}" for slope in slopes]))
+            error, count = max(slope.error for slope in slopes), len(found.cases[0][name][0])
+            weight = Evidence(count, error, 4 * error, "slope")
+            yield Finding(
+                key, holds, said([f"slope {slope.value:.3f} ± {slope.error:.3f}" for slope in slopes]), weight
+            )
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Errors and drift against width on logarithmic axes, beside a line of slope -1/2."""

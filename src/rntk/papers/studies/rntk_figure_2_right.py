@@ -10,7 +10,7 @@ import numpy as np
 
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
-from ..study import Claim, Finding, Plain, Results, Study, Unit
+from ..study import Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
 from .drawing import finished
 
 #: The paper's network, and others that its theorem covers, by the name of their unit; with lengths of the signals.
@@ -26,6 +26,12 @@ KINDS = ("tied", "untied")
 
 def _units(weight: float, **sizes: Any) -> tuple[Unit, ...]:
     return tuple(Unit(name, {**case, **sizes, "random_state": 0}, weight) for name, case in CASES.items())
+
+
+def _times_root_width(name: str, found: Plain) -> None:
+    for kind in KINDS:
+        widths = np.array(found[kind]["widths"])[:, None]
+        found[kind]["ntk"]["errors"] = (np.array(found[kind]["ntk"]["errors"]) * widths**0.5).tolist()
 
 
 class RntkFigure2Right(Study):
@@ -48,6 +54,14 @@ class RntkFigure2Right(Study):
         )
         for unit in CASES
         for kind in KINDS
+    )
+
+    mutants = (
+        Mutant(
+            "errors times √n",
+            tuple(f"{unit} {kind}" for unit in CASES for kind in KINDS),
+            result=_times_root_width,
+        ),
     )
 
     def compute(
@@ -82,9 +96,11 @@ class RntkFigure2Right(Study):
 
         for unit, found in results.items():
             for kind in KINDS:
-                slope = Comparison.from_dict(getattr(found, kind)).ntk_slope
-                holds = abs(slope.value + 0.5) < 0.08 + 3 * slope.error
-                yield Finding(f"{unit} {kind}", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}")
+                comparison = Comparison.from_dict(getattr(found, kind))
+                slope, tolerance = comparison.ntk_slope, 0.08 + 3 * comparison.ntk_slope.error
+                evidence = Evidence(len(comparison.seeds), slope.error, tolerance, "slope")
+                holds = abs(slope.value + 0.5) < tolerance
+                yield Finding(f"{unit} {kind}", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}", evidence)
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Mean log error against width, both kinds of network."""

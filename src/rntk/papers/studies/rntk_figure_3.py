@@ -11,7 +11,7 @@ import numpy as np
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ...theory import Sensitivity, sensitivity
-from ..study import Claim, Finding, Plain, Results, Study, Unit
+from ..study import Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
 
 #: The paper's reference points, and values around them for each panel; its text doesn't give those of its legends.
 REFERENCE: dict[str, dict[str, float]] = {
@@ -57,6 +57,43 @@ def balance(panel: dict[float, Sensitivity]) -> dict[float, float]:
         part = max(1, len(curve.normalised) // 5)
         found[value] = float(np.log2(curve.normalised[:part].mean() / curve.normalised[-part:].mean()))
     return found
+
+
+def uncertainty(panel: dict[float, Sensitivity]) -> float:
+    """The largest standard error of a balance, at most: as if errors of all steps were one."""
+    errors = []
+    for curve in panel.values():
+        part = max(1, len(curve.normalised) // 5)
+        ends = ((curve.error[:part], curve.mean[:part]), (curve.error[-part:], curve.mean[-part:]))
+        errors.append(sum(error.sum() / mean.sum() for error, mean in ends) / np.log(2))
+    return float(max(errors))
+
+
+def _reversed(name: str, found: Plain) -> None:
+    for panels in found["curves"].values():
+        for panel in panels.values():
+            for curve in panel.values():
+                for part in ("mean", "error", "normalised"):
+                    curve[part] = curve[part][::-1]
+
+
+def _exchanged(name: str, found: Plain) -> None:
+    curves = found["curves"]
+    for panel in PANELS["relu"]:
+        values = [list(curves[kind][panel]) for kind in ("relu", "erf")]
+        one, two = (list(curves[kind][panel].values()) for kind in ("relu", "erf"))
+        by_rank = [dict(zip(keys, other, strict=False)) for keys, other in zip(values, (two, one), strict=True)]
+        # The reference point of one takes the place of the other's.
+        for kind, other, found_curves in (("relu", "erf", by_rank[0]), ("erf", "relu", by_rank[1])):
+            at, there = (repr(REFERENCE[each][panel]) for each in (kind, other))
+            found_curves[at] = (one if other == "relu" else two)[values[other == "erf"].index(there)]
+            curves[kind][panel] = found_curves
+
+
+def _without_weights(name: str, found: Plain) -> None:
+    for kind, panels in found["curves"].items():
+        panel = panels["sigma_w"]
+        panels["sigma_w"] = dict.fromkeys(panel, panel[repr(REFERENCE[kind]["sigma_w"])])
 
 
 class RntkFigure3(Study):
@@ -113,6 +150,12 @@ class RntkFigure3(Study):
         ),
     )
 
+    mutants = (
+        Mutant("steps counted from the end", ("relu", "sigma_h"), result=_reversed),
+        Mutant("ReLU and erf exchanged", ("stable", "others", "sigma_h erf"), result=_exchanged),
+        Mutant("σ_w not used", ("sigma_w",), result=_without_weights),
+    )
+
     def compute(self, data: Path | None, *, pairs: int, T: int, random_state: int = 0) -> Plain:
         """`curves` by activation, deviation and its value: `sensitivity` of pairs of Gaussian sequences of T steps."""
         X, Y = np.random.default_rng(random_state).standard_normal((2, pairs, T))
@@ -134,15 +177,24 @@ class RntkFigure3(Study):
         def said(balances: dict[float, float], symbol: str) -> str:
             return ", ".join(f"{symbol} = {value:.4g}: {each:+.2f}" for value, each in balances.items())
 
+        pairs = max(
+            curve.n_pairs for panels in curves.values() for panel in panels.values() for curve in panel.values()
+        )
+
+        def weight(tolerance: float, *names: str) -> Evidence:
+            error = max(uncertainty(curves[kind][name]) for kind in curves for name in names)
+            return Evidence(pairs, error, tolerance, "log₂ of first over last fifth")
+
+        by_w, by_h, by_all = weight(1.0, "sigma_w"), weight(0.0, "sigma_h"), weight(0.0, *SYMBOLS)
         even = f"log₂ first over last fifth: ReLU {relu[2**0.5]:+.2f}, erf {erf[1.0]:+.2f}"
-        yield Finding("reference", abs(relu[2**0.5]) < 1 and abs(erf[1.0]) < 1, even)
+        yield Finding("reference", abs(relu[2**0.5]) < 1 and abs(erf[1.0]) < 1, even, by_w)
         flat = {kind: panels["sigma_w"][REFERENCE[kind]["sigma_w"]].flatness for kind, panels in curves.items()}
         words = f"variation over time at the reference points: ReLU {flat['relu']:.3f}, erf {flat['erf']:.3f}"
-        yield Finding("stable", flat["relu"] < flat["erf"], words)
+        yield Finding("stable", flat["relu"] < flat["erf"], words, by_w._replace(tolerance=0.0))
         moves = [(value - 2**0.5, each - relu[2**0.5]) for value, each in relu.items() if value != 2**0.5]
-        yield Finding("relu", all(by < -1 if change < 0 else by > 1 for change, by in moves), said(relu, "σ_w"))
+        yield Finding("relu", all(by < -1 if change < 0 else by > 1 for change, by in moves), said(relu, "σ_w"), by_w)
         falls = all(each < erf[1.0] - 1 for value, each in erf.items() if value != 1.0)
-        yield Finding("erf", falls, said(erf, "σ_w"))
+        yield Finding("erf", falls, said(erf, "σ_w"), by_w)
         spans = {
             kind: {name: max(each.values()) - min(each.values()) for name, each in panels.items()}
             for kind, panels in found.items()
@@ -151,16 +203,18 @@ class RntkFigure3(Study):
             f"{kind}: " + ", ".join(f"{SYMBOLS[name]} spans {span:.2f}" for name, span in each.items())
             for kind, each in spans.items()
         )
-        yield Finding("sigma_w", all(each["sigma_w"] > 5 for each in spans.values()), "; ".join(texts))
+        yield Finding("sigma_w", all(each["sigma_w"] > 5 for each in spans.values()), "; ".join(texts), by_w)
         others = {kind: max(span for name, span in each.items() if name != "sigma_w") for kind, each in spans.items()}
         words = f"largest span of log₂ first over last fifth: ReLU {others['relu']:.2f}, erf {others['erf']:.2f}"
-        yield Finding("others", others["erf"] > others["relu"], words)
+        yield Finding("others", others["erf"] > others["relu"], words, by_all)
         states = {kind: panels["sigma_h"] for kind, panels in found.items()}
         lower = all(each < state[0.0] for state in states.values() for value, each in state.items() if value > 0)
-        yield Finding("sigma_h", lower, "; ".join(f"{kind}: {said(state, 'σ_h')}" for kind, state in states.items()))
+        yield Finding(
+            "sigma_h", lower, "; ".join(f"{kind}: {said(state, 'σ_h')}" for kind, state in states.items()), by_h
+        )
         drop = {kind: state[0.0] - min(state.values()) for kind, state in states.items()}
         words = f"log₂ first over last fifth falls by up to {drop['relu']:.2f} for ReLU, {drop['erf']:.2f} for erf"
-        yield Finding("sigma_h erf", drop["erf"] > drop["relu"], words)
+        yield Finding("sigma_h erf", drop["erf"] > drop["relu"], words, by_h)
 
     def figures(self, results: Results) -> dict[str, Any]:
         """All panels, ReLU above erf."""

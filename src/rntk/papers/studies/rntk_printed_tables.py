@@ -18,10 +18,14 @@ from ..printed import (
     table_1_from_table_2,
 )
 from ..ranks import critical_difference
-from ..study import Claim, Finding, Plain, Results, Study, Unit
+from ..study import EXACT, Claim, Finding, Mutant, Plain, Results, Study, Unit
 
 #: Rows of Table 1, in words.
 METRICS = {"mean": "means", "deviation": "deviations", "p90": "P90", "p95": "P95", "pma": "PMA", "rank": "ranks"}
+
+
+def _next_column(function: Any) -> Any:
+    return lambda accuracy: function(np.roll(accuracy, 1, axis=1))
 
 
 class PrintedTables(Study):
@@ -40,6 +44,7 @@ class PrintedTables(Study):
                 "to the digits printed",
                 ", ".join(f"{value:.2f}" for value in rntk_table_1()[metric].values()),
                 "misprints: the other entries of the row follow with tied methods sharing the smallest rank",
+                misprint=True,
             )
             for metric, words in METRICS.items()
         ),
@@ -50,6 +55,13 @@ class PrintedTables(Study):
             "56 sets, 7 classifiers",
             "misprints; the kernel columns of MiddlePhalanxOutlineCorrect are multiples of 1/154, the size of the test "
             "part of MiddlePhalanxTW",
+            misprint=True,
+        ),
+    )
+
+    mutants = (
+        Mutant(
+            "columns off by one", ("mean", "deviation", "p95"), "rntk.papers.printed:summary", _next_column, settings={}
         ),
     )
 
@@ -70,10 +82,11 @@ class PrintedTables(Study):
             said = ", ".join(
                 f"{method} {each['value']:.2f} (printed {each['printed']:.2f})" for method, each in wrong.items()
             )
-            yield Finding(metric, not wrong, said or "all seven agree")
+            yield Finding(metric, not wrong, said or "all seven agree", EXACT)
         names = dict.fromkeys(each["data_set"] for each in found.impossible)
         said = f"{len(found.impossible)} entries of {len(names)} sets aren't: {', '.join(names)}"
-        yield Finding("counts", not names, f"{found.sets} sets: {said}" if names else f"all of {found.sets} sets are")
+        told = f"{found.sets} sets: {said}" if names else f"all of {found.sets} sets are"
+        yield Finding("counts", not names, told, EXACT)
 
     def figures(self, results: Results) -> dict[str, Any]:
         """Ranks by the printed accuracies."""

@@ -10,6 +10,7 @@ gradient descent θ ← θ - η ∇L. For a loss that is averaged over N values,
 
 Imports run one way: `clock` (when we look) <- `spectrum` (the training kernel, one eigendecomposition, and functions of
 it) <- `process` (mean and covariance, with kernels between sequences) <- `training` (`Dynamics`, for the caller).
+Losses without a closed form are integrated in `flow`.
 """
 
 from .training import Dynamics, LossCurves

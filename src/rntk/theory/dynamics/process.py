@@ -96,6 +96,12 @@ class Process:
         square = np.sum((self.spectrum.vectors.T @ error) ** 2, axis=1)
         return np.asarray(self.spectrum.residual(clock) ** 2 @ square)
 
+    def kernels(self, points: SequenceBatch | None) -> tuple[Array, Array]:
+        """(N, N) K, and (n, N) Θ(x, X), neither in the eigenbasis."""
+        V = self.spectrum.vectors
+        K = self._training_cross @ V.T
+        return K, K if points is None else self._cross(points) @ V.T
+
     # -- kernels with the training set, in its eigenbasis ---------------------------------------------------------
 
     @property

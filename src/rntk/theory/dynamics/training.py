@@ -12,7 +12,9 @@ from ...errors import check_positive
 from ...kernels import RNTK
 from ...kernels.network import NetworkKernel
 from ...kernels.pairwise import read_sequences
+from ...sequences.losses import read_loss
 from .clock import Array, Instants, read_clock
+from .flow import coefficients
 from .process import Process, read_targets
 
 
@@ -225,10 +227,13 @@ class Dynamics:
         time: Any = None,
         steps: Any = None,
         learning_rate: float = 1.0,
+        loss: str = "squared",
     ) -> Array:
         """Outputs of one given network as it is trained, from its outputs f_0 before training.
 
         f_s(x) = f_0(x) + A_s (y - f_0(X)) with A_s as in `predict`; the loss is ½ Σ_i |f(x_i) - y_i|² + ½ λ |θ - θ_0|².
+        Any other loss ℓ takes an ODE solver (or a loop over steps) instead of the closed form, (3) and (4) of the
+        paper: df_s(x)/ds = -η Θ(x, X) ∂ℓ/∂f(f_s(X), y), and outputs over initialisations are no Gaussian process then.
 
         Parameters
         ----------
@@ -238,7 +243,9 @@ class Dynamics:
             n new sequences and f_0 there, (n,) or (n, d) as `y` has it. Without them, the outputs at the training
             sequences are returned.
         time, steps, learning_rate
-            As for `predict`.
+            As for `predict`; with another loss than "squared" finite ones only.
+        loss : "squared", "huber" or "cross-entropy"
+            As for `rntk.finite.train`.
 
         Returns
         -------
@@ -261,7 +268,13 @@ class Dynamics:
         if X is not None:
             points = read_sequences(X)
             base = read_targets(initial_new, "initial_new", self.kernel, points, like=self.y)
-        moved = self._process.moved(points, clock, _columns(self.y - start))
+        if loss == "squared":
+            moved = self._process.moved(points, clock, _columns(self.y - start))
+        else:
+            rule = read_loss(loss, _columns(self.y))
+            K, cross = self._process.kernels(points)
+            a = coefficients(K, _columns(start), _columns(self.y), rule, self.ridge, clock)
+            moved = np.einsum("nm,smd->nsd", cross, a)
         return np.asarray(base + self._in_shape(moved, clock))
 
     def loss(

@@ -17,12 +17,17 @@ from typing import Any
 import numpy as np
 
 from ....plot import COLOURS, axes_or_new
-from ...study import Claim, Finding, Plain, Results, Study, Unit
+from ...study import EXACT, Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
 
 from . import recurrent, tables, linear  # noqa: F401  # isort: skip
-from .erratum import ERRATA, NEITHER, RIGHT, UNDECIDED, WRONG, Erratum
+from .erratum import ERRATA, NEITHER, RIGHT, STANDARD_ERRORS, UNDECIDED, WRONG, Erratum
 
 __all__ = ["ERRATA", "NEITHER", "RIGHT", "UNDECIDED", "WRONG", "ErrataStudy", "Erratum"]
+
+
+#: What says how the papers are to be read, where they print nothing that could be wrong; and entries of a table that
+#: are no counts, of which the right one isn't known.
+NOTES = ("ties", "deviation", *(name for name in ERRATA if name.startswith("accuracy_on_")))
 
 
 def _units(draws: int) -> tuple[Unit, ...]:
@@ -37,6 +42,11 @@ def entries(results: Results) -> dict[str, Erratum]:
     for values in found.values():
         del values["verdict"]
     return {name: Erratum(**found[name]) for name in ERRATA if name in found}
+
+
+def _as_printed(name: str, result: Plain) -> None:
+    for entry in result["entries"].values():
+        entry["judge_value"] = entry["printed_value"]
 
 
 class ErrataStudy(Study):
@@ -55,8 +65,19 @@ class ErrataStudy(Study):
             "agrees with the judge within its uncertainty",
             "see the record",
             unit=name.replace("_", "-"),
+            misprint=True,
+            note=name in NOTES,
         )
         for name in ERRATA
+    )
+
+    mutants = (
+        Mutant(
+            "a judge that says what is printed",
+            tuple(name for name in ERRATA if name not in NOTES),
+            result=_as_printed,
+            misprint=True,
+        ),
     )
 
     def compute(self, data: Path | None, *, only: str, draws: int, random_state: int = 0) -> Plain:
@@ -66,12 +87,16 @@ class ErrataStudy(Study):
 
     def judge(self, results: Results) -> Iterator[Finding]:
         """Whether what is printed holds; if not, what does."""
+        draws = {name: int(result.draws) for result in results.all() for name in result.entries}
         for name, entry in entries(results).items():
             wrong = f"correct: {entry.correct}" if entry.verdict == WRONG else entry.verdict
             values = f"printed {entry.printed_value:.6g}, corrected {entry.correct_value:.6g}"
             judged = f"{'reach' if entry.bound else 'say'} {entry.judge_value:.6g} ± {entry.uncertainty:.1g}"
             ours = f"{entry.example}: {values}; {entry.judge} {judged}"
-            yield Finding(name, entry.agrees(entry.printed_value), ours, f"{entry.where}: {wrong}")
+            of = "judge, in the unit of the values"
+            error = entry.uncertainty / STANDARD_ERRORS
+            weight = Evidence(draws[name], error, entry.uncertainty, of) if entry.drawn else EXACT
+            yield Finding(name, entry.agrees(entry.printed_value), ours, weight, f"{entry.where}: {wrong}")
 
     def figures(self, results: Results) -> dict[str, Any]:
         """How far printed and corrected values lie from the judge, relative to it.

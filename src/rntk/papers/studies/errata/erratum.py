@@ -54,6 +54,11 @@ class Erratum:
     uncertainty: float
     bound: bool = False
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the judge draws at random: networks, matrices, tables."""
+        return any(word in self.judge for word in ("networks", "random", "tables", "Gaussian pairs"))
+
     def agrees(self, value: float) -> bool:
         """Whether `value` can be true, as far as the judge can tell."""
         above = value - self.judge_value

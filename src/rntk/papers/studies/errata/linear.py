@@ -156,3 +156,22 @@ def inverse_of_the_past(rng: np.random.Generator, draws: int = DRAWS) -> Numbers
     limit = state_evolution(TANGENT, [nu_w, 1.0], np.diag([nu_f, 1.0]), steps)
     correct, found = (np.linalg.matrix_rank(each) for each in (limit.covariance[:, 0, :, 0], z.T @ z / n))
     return 2 * steps, correct, found, 0.0
+
+
+@erratum(
+    where="[L] (61), (62)",
+    printed="‖u^ℓ‖ ≤ η^ℓ B₂",
+    correct="η ℓ B₂",
+    example="‖u^ℓ‖ after ℓ = 30 steps for x = {2, 0, -3}, y = {-2, 0, -1}, ν_W = 0.05",
+    judge="plain gradient descent",
+    bound=True,
+)
+def steps_of_the_bound(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
+    """A sum of ℓ steps, each at most ηB₂; a power of the rate falls to nothing where η < 1."""
+    x, y, rho = np.array([2.0, 0.0, -3.0]), np.array([-2.0, 0.0, -1.0]), scale_factors(3, 0.05)
+    A = np.array([[x[t - j] if t >= j else 0.0 for j in range(3)] for t in range(3)])
+    largest_rate, constant = ConvolutionDescent.of(ScaledConv1D(rho, np.zeros((3, 1, 1))), [x], [y]).bounds()
+    rate, u = 0.5 * largest_rate, np.zeros(3)
+    for _ in range(30):
+        u = u + rate * A.T @ (y - A @ (rho * u))
+    return rate**30 * constant, rate * 30 * constant, np.linalg.norm(u), 1e-9

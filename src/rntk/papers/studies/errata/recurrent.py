@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from ....activations import Activation, erf, identity, relu
 from ....kernels import NTK
@@ -231,3 +232,18 @@ def perceptron_readout(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
     mean, allowed = judge(wiring, x[None], y[None], rng, draws)
     correct = NTK(sigma_w=sw, sigma_b=sb, sigma_v=sv, depth=L)([x], [y])[0, 0]
     return printed + sv**2 * value, correct, mean[0], allowed[0]
+
+
+@erratum(
+    where="[R] B.1, Lemma 2",
+    printed="‖a‖ ≤ √n + √t with probability 1 - exp(-ct²)",
+    correct="√n + t",
+    example="power of t in -log P(‖a‖ > √n + √t), n = 10, t = 100 to 200",
+    judge="the χ distribution",
+)
+def lemma_2(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
+    """Deviations of a norm have Gaussian tails, P(‖a‖ > √n + u) ≤ exp(-u²/2): with u = √t the exponent is t, not t²."""
+    t = np.array([100.0, 200.0])
+    exponent = -stats.chi(10).logsf(10**0.5 + np.sqrt(t))
+    found = float(np.log(exponent[1] / exponent[0]) / np.log(t[1] / t[0]))
+    return 2.0, 1.0, found, 0.3  # the power is one in the limit only

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...data import archive_facts
 from ...printed import PAPER_METHODS, TWO_DIGITS, audit_table_2, rntk_table_1, rntk_table_2
 from ...ranks import summary
 from .erratum import DRAWS, STANDARD_ERRORS, Numbers, erratum
@@ -147,3 +148,16 @@ def size_of_middle_phalanx(rng: np.random.Generator, draws: int = DRAWS) -> Numb
 
     sizes = [n for n in range(1, 292) if possible(n)]
     return 291.0, 154.0, float(np.mean(sizes)), float(np.ptp(sizes))
+
+
+@erratum(
+    where="[R] A.2, SemgHandSubjectCh2",
+    printed="T = 1024",
+    correct="T = 1500",
+    example="steps of a sequence",
+    judge="what the archive states",
+)
+def steps_of_semg_hand(rng: np.random.Generator, draws: int = DRAWS) -> Numbers:
+    """Of the two sets with more than 1000 steps StarLightCurves has 1024, this one more."""
+    facts = archive_facts()["SemgHandSubjectCh2"]
+    return 1024.0, 1500.0, float(facts.longest), 0.0
