@@ -218,8 +218,8 @@ def multiplied(factor: float) -> Callable[[Any], Any]:
     def by(function: Any) -> Any:
         def broken(*args: Any, **options: Any) -> Any:
             found = function(*args, **options)
-            if hasattr(found, "_replace"):
-                return found._replace(**{name: factor * getattr(found, name) for name in found._fields})
+            if isinstance(found, tuple):
+                return type(found)(*(factor * part for part in found))
             return factor * found
 
         return broken
