@@ -211,8 +211,8 @@ SENTENCES: dict[str, list[str]] = {
         "R² in x and y {found[linear-table-1][limited, order][0]:.2f} and "
         "{found[linear-table-1][limited, order][1]:.2f} against {found[linear-table-1][limited, order][2]:.2f} and "
         "{found[linear-table-1][limited, order][3]:.2f}.",
-        "{verdicts[reproduced]} claims reproduced, {verdicts[under conditions]} only under conditions, {verdicts[differs]} "
-        "differ; of these, {kinds[errata][differs]} are",
+        "{verdicts[reproduced]} claims reproduced, {verdicts[under conditions]} only under conditions, "
+        "{verdicts[differs]} differ; of these, {kinds[errata][differs]} are",
         "on {ucr.sets} of its sets the RNTK has {ucr.mean[rntk]:.2f} % where {printed[RNTK]:.2f} is printed, "
         "NTK {ucr.mean[ntk]:.2f} ({printed[NTK]:.2f}), RBF {ucr.mean[rbf]:.2f} ({printed[RBF]:.2f}), "
         "polynomial {ucr.mean[poly]:.2f} ({printed[POLY]:.2f}).",
