@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rntk.papers import Claim, Evidence, Finding, Mode, NotRunError, Study, Unit, reproduce
+from rntk.papers import Claim, Finding, Mode, NotRunError, Proof, Study, Unit, reproduce
 from rntk.papers.study import EXACT
 
 
@@ -48,7 +48,7 @@ class Toy(Study):
 
     def judge(self, results):
         largest = np.abs([each.mean for each in results.all()]).max()
-        yield Finding("small", bool(largest < 3), f"largest mean {largest:.3f}", Evidence(10, 0.1, 3.0, "mean"))
+        yield Finding("small", bool(largest < 3), f"largest mean {largest:.3f}", Proof(10, 0.1, 3.0, "mean"))
         if "seed-1" in results:
             yield Finding("large", results["seed-1"].mean > 100, f"{results['seed-1'].mean:.3f}", EXACT)
 

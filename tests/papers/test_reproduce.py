@@ -24,10 +24,10 @@ from rntk.errors import BusyError
 from rntk.papers import (
     STUDIES,
     Claim,
-    Evidence,
     Finding,
     Mode,
     NotRunError,
+    Proof,
     Results,
     Unit,
     mutants,
@@ -396,7 +396,7 @@ class Checked(Toy):
     def judge(self, results):
         largest = np.abs([each.mean for each in results.all()]).max()
         for key, bound in (("blind", np.inf), ("seeing", 1)):
-            yield Finding(key, bool(largest < bound), f"{largest:.3g}", Evidence(20, 0.1, 1, "mean"))
+            yield Finding(key, bool(largest < bound), f"{largest:.3g}", Proof(20, 0.1, 1, "mean"))
 
 
 def test_survivors_are_found(tmp_path):
@@ -425,10 +425,10 @@ def test_a_function_is_broken_while_its_mutant_is_tried_and_whole_afterwards():
 @pytest.mark.parametrize(
     ("claim", "finding", "verdict", "reason"),
     [
-        ({}, {"evidence": Evidence(9, 0.1)}, "too few seeds", "9 of at least 10 draws"),
-        ({}, {"evidence": Evidence(9, 0.1), "holds": False}, "too few seeds", "9 of at least 10 draws"),
-        ({}, {"evidence": Evidence(10, 0.1)}, "reproduced", ""),
-        ({"one_run": True}, {"evidence": Evidence(1)}, "reproduced", ""),
+        ({}, {"evidence": Proof(9, 0.1)}, "too few seeds", "9 of at least 10 draws"),
+        ({}, {"evidence": Proof(9, 0.1), "holds": False}, "too few seeds", "9 of at least 10 draws"),
+        ({}, {"evidence": Proof(10, 0.1)}, "reproduced", ""),
+        ({"one_run": True}, {"evidence": Proof(1)}, "reproduced", ""),
         ({}, {"evidence": EXACT}, "reproduced", ""),
         ({}, {"evidence": EXACT, "condition": "for 1, not for 2"}, "under conditions", ""),
         ({"reason": "known"}, {"evidence": EXACT, "holds": False}, "differs", "known"),
@@ -456,7 +456,7 @@ def test_power_is_the_deviation_that_is_caught_with_95_percent():
     power = evidence._replace(error=20**-0.5).power
     assert 0.92 < np.mean(np.abs(samples.mean(axis=0) + power) > 0.3) < 0.97
     assert mean == pytest.approx(samples[:, 0].mean())
-    assert Evidence().power is None
+    assert Proof().power is None
 
 
 # -- in a notebook ---------------------------------------------------------------------------------

@@ -17,18 +17,18 @@ from .protocol import PaperClassifier, PaperRegressor
 from .report import write_report
 from .run import reproduce, run
 from .studies import STUDIES
-from .study import Claim, Criterion, Evidence, Finding, Mode, NotRunError, Results, Study, Unit, Verdict
+from .study import Claim, Criterion, Finding, Mode, NotRunError, Proof, Results, Study, Unit, Verdict
 
 __all__ = [
     "STUDIES",
     "Claim",
     "Criterion",
-    "Evidence",
     "Finding",
     "Mode",
     "NotRunError",
     "PaperClassifier",
     "PaperRegressor",
+    "Proof",
     "Results",
     "Study",
     "Unit",

@@ -134,7 +134,7 @@ class Claim:
     note: bool = False
 
 
-class Evidence(NamedTuple):
+class Proof(NamedTuple):
     """What a verdict rests on.
 
     Attributes
@@ -160,14 +160,14 @@ class Evidence(NamedTuple):
         return None if self.error is None else float(self.tolerance + OF_95_PERCENT * self.error)
 
 
-def mean_of(samples: Any, of: str, tolerance: float = 0.0) -> tuple[NDArray[np.float64], Evidence]:
+def mean_of(samples: Any, of: str, tolerance: float = 0.0) -> tuple[NDArray[np.float64], Proof]:
     """Means over draws, the first axis, and the evidence that the least certain of them is."""
     samples = np.asarray(samples, dtype=np.float64)
     error = (
         samples.std(axis=0, ddof=1) / len(samples) ** 0.5 if len(samples) > 1 else np.full(samples.shape[1:], np.nan)
     )
     worst = float(np.max(error, initial=0.0))
-    return samples.mean(axis=0), Evidence(len(samples), worst if np.isfinite(worst) else None, tolerance, of)
+    return samples.mean(axis=0), Proof(len(samples), worst if np.isfinite(worst) else None, tolerance, of)
 
 
 @dataclass(frozen=True)
@@ -227,8 +227,8 @@ def multiplied(factor: float) -> Callable[[Any], Any]:
     return by
 
 
-#: Evidence where nothing is random.
-EXACT = Evidence()
+#: Proof where nothing is random.
+EXACT = Proof()
 
 
 class Finding(NamedTuple):
@@ -242,7 +242,7 @@ class Finding(NamedTuple):
         None if there is something to tell but too little for a verdict; `reason` says why.
     ours : str
         What was found.
-    evidence : Evidence
+    evidence : Proof
         What that rests on.
     reason : str
         Why it differs, if only results can tell.
@@ -253,7 +253,7 @@ class Finding(NamedTuple):
     key: str
     holds: bool | None
     ours: str
-    evidence: Evidence
+    evidence: Proof
     reason: str = ""
     condition: str = ""
 

@@ -13,7 +13,7 @@ from ...linear import LinearModel, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data import find_recording
 from ..data.recording import BIN, SOURCE, load_recording, recorded_windows
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mode, Mutant, NotRunError, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Finding, Mode, Mutant, NotRunError, Plain, Proof, Results, Study, Unit
 
 MODELS = ("RNN", "scaled convolution", "unscaled convolution")
 #: R² in x and y that the paper's Table 1 prints: RNN, scaled, unscaled.
@@ -182,7 +182,7 @@ class LinearTable1(Study):
         for part, found in results.items():
             rest = 1 - found.r2[0]  # R² itself starts far below zero
             gap = float(np.abs(rest[0] / rest[1] - 1).max())
-            run = Evidence(seeds=1)
+            run = Proof(seeds=1)
             yield Finding(f"{part}, alike", gap < 0.1, f"1 - R² differs by at most {gap:.1%} at any epoch", run)
             last = found.r2[0, :, -1]
             lead = (last[:2] - last[2]) * (1 if part == "limited" else -1)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from ...linear import LinearRNN, limit_kernel
 from ...plot import COLOURS, axes_or_new
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit, multiplied
+from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Proof, Results, Study, Unit, multiplied
 from .drawing import finished
 
 
@@ -131,7 +131,7 @@ class LinearTheorem33(Study):
         found = results["networks"]
         slope = fit_slope(found.widths, found.errors)
         holds = abs(slope.value + 0.5) < 0.05 + 3 * slope.error
-        weight = Evidence(found.errors.shape[1], slope.error, 0.05 + 3 * slope.error, "slope")
+        weight = Proof(found.errors.shape[1], slope.error, 0.05 + 3 * slope.error, "slope")
         yield Finding("kernel", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}", weight)
         count, lags = found.tap_samples, found.tap_p_values.shape[1]
         least, far = found.tap_p_values[-1].min(), np.abs(found.tap_variances[-1] - 1).max()
@@ -139,7 +139,7 @@ class LinearTheorem33(Study):
         allowed = float(stats.norm.isf(0.025 / (2 * lags))) * error
         n, ks = found.widths[-1], "Kolmogorov-Smirnov tests"
         ours = f"n = {n}: least p of {lags} {ks} {least:.3f}, variances within {far:.1%}"
-        weight = Evidence(count, error, allowed, "variance of a tap over the predicted one")
+        weight = Proof(count, error, allowed, "variance of a tap over the predicted one")
         yield Finding("taps", bool(least * 2 * lags > 0.05 and far < allowed), ours, weight)
         pairs = np.triu_indices(lags, 1)
         both = [found.tap_correlations[-1][pairs], found.square_correlations[-1][pairs]]
@@ -150,7 +150,7 @@ class LinearTheorem33(Study):
             f" {np.abs(both[1]).max():.3f} (n = {found.widths[0]}: {narrow:.3f})"
         )
         room = float(stats.norm.isf(0.025 / (2 * len(both[0])))) * count**-0.5
-        weight = Evidence(count, count**-0.5, room, "correlation of two lags")
+        weight = Proof(count, count**-0.5, room, "correlation of two lags")
         yield Finding("independent", min(p_values) > 0.025, ours, weight)
 
     def figures(self, results: Results) -> dict[str, Any]:

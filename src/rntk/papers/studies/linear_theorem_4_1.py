@@ -12,7 +12,7 @@ import numpy as np
 from ...linear import ConvolutionDescent, LinearRNN, ScaledConv1D, scale_factors, train
 from ...plot import COLOURS, axes_or_new
 from ..data.made import teacher_task
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit, mean_of
+from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Proof, Results, Study, Unit, mean_of
 from .drawing import finished
 
 
@@ -152,7 +152,7 @@ class LinearTheorem41(Study):
             if len(beyond)
             else ""
         )
-        weight = Evidence(excess.shape[1], error, 3 * error, "slope of the log of the excess")
+        weight = Proof(excess.shape[1], error, 3 * error, "slope of the log of the excess")
         yield Finding("rnn", holds, f"excess at n = {widths}: {course}{steepness}", weight, condition=limited)
 
     def figures(self, results: Results) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ...activations import as_activation
 from ...kernels import NTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
-from ..study import EXACT, Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit, multiplied
+from ..study import EXACT, Claim, Finding, Mutant, Plain, Proof, Results, Study, Unit, multiplied
 from .drawing import finished
 
 if TYPE_CHECKING:
@@ -198,9 +198,7 @@ class Perceptron(Study):
         for name in ("gaussian", "covariance", "uncorrelated"):
             values = [case[name] for case in found.cases]
             error = (2 * found.networks) ** -0.5
-            weight = Evidence(
-                found.networks, error, LEAST_SIGMAS * error, "deviation of outputs over the predicted one"
-            )
+            weight = Proof(found.networks, error, LEAST_SIGMAS * error, "deviation of outputs over the predicted one")
             yield Finding(
                 name, min(values) > LEAST_P_VALUE, law + said([f"p = {value:.2g}" for value in values]), weight
             )
@@ -213,7 +211,7 @@ class Perceptron(Study):
             gaps = [(slope.value + 0.5, 4 * slope.error) for slope in slopes]
             holds = all(gap <= allowed if name == "drift" else abs(gap) <= allowed for gap, allowed in gaps)
             error, count = max(slope.error for slope in slopes), len(found.cases[0][name][0])
-            weight = Evidence(count, error, 4 * error, "slope")
+            weight = Proof(count, error, 4 * error, "slope")
             yield Finding(
                 key, holds, said([f"slope {slope.value:.3f} ± {slope.error:.3f}" for slope in slopes]), weight
             )

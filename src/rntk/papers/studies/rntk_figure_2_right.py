@@ -10,7 +10,7 @@ import numpy as np
 
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
-from ..study import Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
+from ..study import Claim, Finding, Mutant, Plain, Proof, Results, Study, Unit
 from .drawing import finished
 
 #: The paper's network, and others that its theorem covers, by the name of their unit; with lengths of the signals.
@@ -98,7 +98,7 @@ class RntkFigure2Right(Study):
             for kind in KINDS:
                 comparison = Comparison.from_dict(getattr(found, kind))
                 slope, tolerance = comparison.ntk_slope, 0.08 + 3 * comparison.ntk_slope.error
-                evidence = Evidence(len(comparison.seeds), slope.error, tolerance, "slope")
+                evidence = Proof(len(comparison.seeds), slope.error, tolerance, "slope")
                 holds = abs(slope.value + 0.5) < tolerance
                 yield Finding(f"{unit} {kind}", holds, f"slope {slope.value:.3f} ± {slope.error:.3f}", evidence)
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ...theory import Sensitivity, sensitivity
-from ..study import Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
+from ..study import Claim, Finding, Mutant, Plain, Proof, Results, Study, Unit
 
 #: The paper's reference points, and values around them for each panel; its text doesn't give those of its legends.
 REFERENCE: dict[str, dict[str, float]] = {
@@ -181,9 +181,9 @@ class RntkFigure3(Study):
             curve.n_pairs for panels in curves.values() for panel in panels.values() for curve in panel.values()
         )
 
-        def weight(tolerance: float, *names: str) -> Evidence:
+        def weight(tolerance: float, *names: str) -> Proof:
             error = max(uncertainty(curves[kind][name]) for kind in curves for name in names)
-            return Evidence(pairs, error, tolerance, "log₂ of first over last fifth")
+            return Proof(pairs, error, tolerance, "log₂ of first over last fifth")
 
         by_w, by_h, by_all = weight(1.0, "sigma_w"), weight(0.0, "sigma_h"), weight(0.0, *SYMBOLS)
         even = f"log₂ first over last fifth: ReLU {relu[2**0.5]:+.2f}, erf {erf[1.0]:+.2f}"

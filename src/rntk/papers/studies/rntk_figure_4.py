@@ -24,7 +24,7 @@ from ...sequences import SequenceBatch
 from ..data import find_prices, load_prices
 from ..data.segments import last_values, sinusoid, windows, zero_padded
 from ..protocol import FAMILIES, RIDGES, plain_folds
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mode, Mutant, NotRunError, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Finding, Mode, Mutant, NotRunError, Plain, Proof, Results, Study, Unit
 from .drawing import finished
 from .rntk_figure_4_search import (
     LEAST_RIDGE,
@@ -324,9 +324,7 @@ class RntkFigure4(Study):
         error = max(
             float((pair.std(axis=0, ddof=1) / len(pair) ** 0.5).max()) if len(pair) > 1 else np.inf for pair in pairs
         )
-        weight = Evidence(
-            min(map(len, snr)), error if np.isfinite(error) else None, 0.0, "difference of two methods, dB"
-        )
+        weight = Proof(min(map(len, snr)), error if np.isfinite(error) else None, 0.0, "difference of two methods, dB")
         ahead = course("dB ahead of the best other kernel", lead)
         below = course("NTK, dB above PTS", above[:, 1]) + "; " + course("RBF", above[:, 2])
 

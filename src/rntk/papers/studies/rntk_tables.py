@@ -25,7 +25,7 @@ from ..data import archive_facts, available, find_files, load
 from ..printed import OF_ANOTHER_SET, PAPER_METHODS, TWO_DIGITS, in_percent, rntk_table_1, rntk_table_2
 from ..protocol import PaperClassifier, class_folds, thinned
 from ..ranks import critical_difference, summary
-from ..study import Claim, Evidence, Finding, Mode, Mutant, NotRunError, Plain, Results, Study, Unit
+from ..study import Claim, Finding, Mode, Mutant, NotRunError, Plain, Proof, Results, Study, Unit
 
 Array = NDArray[np.float64]
 
@@ -222,7 +222,7 @@ def best_of(cells: Cells, methods: Sequence[str]) -> Iterator[Finding]:
             other = max(methods[1:], key=lambda method: sign * values[method])
             said.append((f"RNTK {values['RNTK']:.2f}, {other} {values[other]:.2f}", values["RNTK"] - values[other]))
         (mine, lead), (paper, _) = said
-        weight = Evidence(1, errors[metric], 0.0, "lead, over sets drawn anew")
+        weight = Proof(1, errors[metric], 0.0, "lead, over sets drawn anew")
         told = f"{_sets(len(names))}: {mine}; printed for these: {paper}"
         yield Finding(
             f"best {metric}", sign * lead > 0 if whole else None, told, weight, "" if whole else NOT_THE_PROTOCOL
@@ -267,7 +267,7 @@ def mean_of(cells: Cells, method: str) -> Iterator[Finding]:
     error = (
         float(np.std(list(differences.values()), ddof=1) / len(differences) ** 0.5) if len(differences) > 1 else None
     )
-    weight = Evidence(1, error, NEAR, "mean difference in points, over sets")
+    weight = Proof(1, error, NEAR, "mean difference in points, over sets")
     why = NOT_THE_PROTOCOL if reduced else ""
     yield Finding(f"mean {method}", None if reduced else abs(mean) <= NEAR, said, weight, why)
 
@@ -284,7 +284,7 @@ def fast_beside(cells: Cells, key: str, rival: Mapping[str, float]) -> Iterator[
         said = f"{_sets(len(pairs))}: {mine:.2f} and {other:.2f}; {wins} wins, {ties} ties, {losses} losses"
         differences = pairs[:, 0] - pairs[:, 1]
         error = float(differences.std(ddof=1) / len(pairs) ** 0.5) if len(pairs) > 1 else None
-        yield Finding(key, bool(mine > other), said, Evidence(1, error, 0.0, "mean difference in points, over sets"))
+        yield Finding(key, bool(mine > other), said, Proof(1, error, 0.0, "mean difference in points, over sets"))
 
 
 def _sets(count: int) -> str:

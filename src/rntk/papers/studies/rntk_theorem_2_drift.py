@@ -12,7 +12,7 @@ from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
 from ..data.made import small_task
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit
+from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Proof, Results, Study, Unit
 from .drawing import finished
 
 #: The networks: the theorem is stated for any depth and loss, its proof (44) leaves out ReLU.
@@ -124,7 +124,7 @@ class RntkTheorem2Drift(Study):
                 drift = getattr(found, f"{kind}_drift")
                 slope = fit_slope(found.widths, drift)
                 tolerance = 0.05 + 3 * slope.error
-                evidence = Evidence(drift.shape[1], slope.error, tolerance, "slope")
+                evidence = Proof(drift.shape[1], slope.error, tolerance, "slope")
                 left = np.median(found.loss)
                 ours = f"slope {slope.value:.3f} ± {slope.error:.3f}; the loss falls to {left:.2g} of itself"
                 yield Finding(f"{unit} {kind}", slope.value < -0.5 + tolerance, ours, evidence)

@@ -13,7 +13,7 @@ from ...kernels import RNTK
 from ...plot import COLOURS, axes_or_new
 from ...theory.dynamics import Dynamics
 from ..data.made import small_task
-from ..study import FIRST, Claim, Criterion, Evidence, Finding, Mutant, Plain, Results, Study, Unit, times
+from ..study import FIRST, Claim, Criterion, Finding, Mutant, Plain, Proof, Results, Study, Unit, times
 from .drawing import finished
 
 
@@ -111,14 +111,14 @@ class RntkTheorem2Ensemble(Study):
         ratio = gap / np.sqrt(np.mean(found.std**2, axis=1) / count)
         chance = f"what chance makes of {count} networks"
         ours = f"width {found.width}: off by {ratio.min():.2f} to {ratio.max():.2f} times {chance}"
-        chances = Evidence(count, count**-0.5, 2 * count**-0.5, "mean, in deviations of the infinite network")
+        chances = Proof(count, count**-0.5, 2 * count**-0.5, "mean, in deviations of the infinite network")
         yield Finding("mean", bool(ratio.max() < 2), ours, chances)
         # Each network's part in the variance, (M, R), in units of the predicted one.
         parts = np.mean((found.outputs - found.outputs.mean(axis=0)) ** 2, axis=2) * count / (count - 1) / predicted**2
         ratio = np.sqrt(parts.mean(axis=0))
         error = parts.std(axis=0, ddof=1) / count**0.5 / (2 * ratio)
         ours = f"width {found.width}: {ratio.min():.2f} to {ratio.max():.2f} of the predicted one"
-        weight = Evidence(count, float(error.max()), 0.05 + 3 * float(error.max()), "ratio of deviations")
+        weight = Proof(count, float(error.max()), 0.05 + 3 * float(error.max()), "ratio of deviations")
         yield Finding("spread", bool((np.abs(ratio - 1) < 0.05 + 3 * error).all()), ours, weight)
 
     def figures(self, results: Results) -> dict[str, Any]:

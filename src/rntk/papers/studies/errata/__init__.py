@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ....plot import COLOURS, axes_or_new
-from ...study import EXACT, Claim, Evidence, Finding, Mutant, Plain, Results, Study, Unit
+from ...study import EXACT, Claim, Finding, Mutant, Plain, Proof, Results, Study, Unit
 
 from . import recurrent, tables, linear  # noqa: F401  # isort: skip
 from .erratum import ERRATA, NEITHER, RIGHT, STANDARD_ERRORS, UNDECIDED, WRONG, Erratum
@@ -95,7 +95,7 @@ class ErrataStudy(Study):
             ours = f"{entry.example}: {values}; {entry.judge} {judged}"
             of = "judge, in the unit of the values"
             error = entry.uncertainty / STANDARD_ERRORS
-            weight = Evidence(draws[name], error, entry.uncertainty, of) if entry.drawn else EXACT
+            weight = Proof(draws[name], error, entry.uncertainty, of) if entry.drawn else EXACT
             yield Finding(name, entry.agrees(entry.printed_value), ours, weight, f"{entry.where}: {wrong}")
 
     def figures(self, results: Results) -> dict[str, Any]:
