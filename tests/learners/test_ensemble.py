@@ -587,8 +587,9 @@ def test_two_activations_of_one_name_share_nothing(tmp_path):
 def test_a_cache_is_a_folder(tmp_path):
     X, y = waves(12, n=6)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="can't be used as a folder"):
-        RNTKClassifier(cache=tmp_path / "file").fit(X, y)
+    for place, words in (("file", "there is a file of that name"), ("file/below", "Not a directory")):
+        with pytest.raises(ValueError, match=f"can't be used as a folder: {words}"):
+            RNTKClassifier(cache=tmp_path / place).fit(X, y)
 
 
 # -- weights, and what is kept -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from rntk import (
     NTK,
     RNTK,
     RNTKSVC,
+    RNTKClassifier,
     RNTKGaussianProcessRegressor,
     RNTKRidge,
     RNTKRidgeClassifier,
@@ -178,3 +179,25 @@ def test_what_cannot_be_explained():
         explain(RNTKRidge(LAST).fit(X, np.arange(len(X))), X[0], target=1)
     with pytest.raises(ValueError, match="channels"):
         explain(model, np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_sequences_may_be_of_any_size(size):
+    X = np.random.default_rng(0).standard_normal((12, 10))
+    X[::2] += np.linspace(0.0, 2.0, 10)
+    X = ZNormalize().fit_transform(X)  # no view shows size then
+    model = RNTKClassifier().fit(X, np.arange(12) % 2)
+    found, wanted = explain(model, X[0] * size), explain(model, X[0])
+    assert np.isfinite(found.gradient).all()
+    np.testing.assert_allclose(found.weight, wanted.weight, atol=0.02)
+
+
+def test_explanations_print_as_one_line_and_what_is_no_model_is_named():
+    X, y = data()
+    model = RNTKRidgeClassifier(LAST).fit(X, y)
+    shown = repr(explain(model, X[0]))
+    assert "\n" not in shown and shown.startswith("Explanation('a' rather than 'b', ") and "gradients" in shown
+    assert repr(explain(RNTKRidge(LAST).fit(X, np.arange(14.0)), X[0])).startswith("Explanation(target 0, ")
+    for given in (LAST, 5, None):
+        with pytest.raises(ValueError, match="explains fitted classifiers and regressors"):
+            explain(given, X[0])

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from ..engine import choose_engine
 from ..engine.slopes import join
-from ..errors import KernelOverflowError, check_count
+from ..errors import KernelOverflowError, check_count, say_value
 from ..kernels import pairwise
 from ..kernels.pairwise import is_ours, read_sequences, settings_of, suited
 from ..plot import axes_or_new
@@ -65,11 +65,21 @@ class Explanation:
     neighbours: NDArray[np.int64]
     distances: Array
 
+    def __repr__(self) -> str:
+        said = f"target {self.target}"
+        if self.against is not None:
+            said = f"{say_value(self.target)} rather than {say_value(self.against)}"
+        near = f", nearest training sequences {self.neighbours.tolist()}" if len(self.neighbours) else ""
+        return f"Explanation({said}, score {self.score:.4g}, {len(self.sequence)} steps, {self.method}{near})"
+
     @property
     def weight(self) -> Array:
         """(T,): how much each step decides, ‖∂score/∂x_t‖ divided by the largest; zeros where nothing does."""
-        size = np.linalg.norm(self.gradient, axis=1)
-        return np.asarray(size / size.max() if size.max() > 0 else size)
+        largest = np.abs(self.gradient).max()
+        if not largest > 0:
+            return np.zeros(len(self.gradient))
+        size = np.linalg.norm(self.gradient / largest, axis=1)  # squares of what is as large would overflow
+        return np.asarray(size / size.max())
 
     def plot(self, ax: Any = None) -> Any:
         """The sequence, coloured by `weight`; returns the axes. Needs matplotlib: pip install "rntk[plot]"."""
@@ -130,6 +140,8 @@ def explain(model: Any, x: Any, target: Any = None, *, n_neighbours: int = 3) ->
     (0, True)
     """
     check_count("n_neighbours", n_neighbours, 0)
+    if not hasattr(model, "predict"):
+        raise ValueError(f"explain(model, x) explains fitted classifiers and regressors, not {say_value(model)}")
     batch = read_sequences([x])
     score, target, against, columns = _decided(model, _say(model, batch)[0], target)
     terms = terms_of(model, batch)
@@ -228,9 +240,10 @@ def _values(batch: SequenceBatch, n: int) -> Array:
 def differences_of(function: Callable[[SequenceBatch], Array], x: SequenceBatch, precision: Any = np.float64) -> Array:
     """(T, m): central differences of a function of sequences, (n,) of n, at the only one in `x`."""
     values = x.values.astype(np.float64)
-    spread = values.std(axis=0)
-    size = np.where(spread > 0, spread, np.maximum(np.abs(values).max(axis=0), 1e-300))
-    step = np.cbrt(np.finfo(precision).eps) * np.where(size > 1e-300, size, 1.0)
+    largest = np.abs(values).max(axis=0)
+    largest = np.where(largest > 1e-300, largest, 1.0)
+    spread = (values / largest).std(axis=0)  # squares of the values themselves may overflow
+    step = np.cbrt(np.finfo(precision).eps) * largest * np.where(spread > 0, spread, 1.0)
     found = np.empty(values.size)
     rows = max(1, BLOCK_NUMBERS // (2 * values.size))
     for begin in range(0, values.size, rows):

@@ -211,8 +211,11 @@ class _Ensemble(KernelLearner):
         if self.cache is None:
             return see(*arguments, n_jobs=self.n_jobs)
         folder = Path(self.cache)
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"cache={str(folder)!r} can't be used as a folder: there is a file of that name")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = "there is a file of that name" if folder.is_file() else error.strerror
+            raise ValueError(f"cache={str(folder)!r} can't be used as a folder: {reason}") from None
         try:
             return cast(Seen, Memory(folder, verbose=0).cache(see, ignore=["n_jobs"])(*arguments, n_jobs=self.n_jobs))
         except (PicklingError, AttributeError):  # a function without a name can't be told from another
