@@ -320,7 +320,7 @@ def test_networks_trace_and_compile_once_per_architecture():
 
 
 def test_seeds_and_widths_draw_different_numbers():
-    X = sequences((2,), channels=8)
+    X = sequences((9,), channels=8)
     first = finite.network(RNTK(sigma_h=1.0), width=8)
     W = [first.init(seed, X)["forward"]["W"][0] for seed in (0, 0, 1)]
     np.testing.assert_array_equal(W[0], W[1])

@@ -291,7 +291,7 @@ def test_an_entry_does_not_depend_on_its_neighbours(readout):
 def test_rows_compared_together_are_as_alone(activation, readout):
     """With many channels a few rows at a time: the same bits wherever a row stands among them."""
     kernel = RNTK(activation, sigma_b=0.2, readout=readout)
-    X = np.random.default_rng(0).standard_normal((11, 6, 9))
+    X = np.random.default_rng(0).standard_normal((11, 10, 9))
     K = kernel(X, X)
     for i in range(len(X)):
         assert_array_equal(kernel(X[i : i + 1], X)[0], K[i])

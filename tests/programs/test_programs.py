@@ -352,7 +352,7 @@ def test_a_cell_of_the_users_own(tmp_path):
     assert model.score(X, y) > 0.9
     with pytest.raises(ModelFileError, match="Python function"):
         save(model, tmp_path / "model.rntk")
-    found = RNTKClassifier(start=ProgramKernel(own_cell, normalize=True), n_members=2, progress=False).fit(X, y)
+    found = RNTKClassifier(start=ProgramKernel(own_cell, normalize=True), progress=False).fit(X, y)
     assert found.score(X, y) > 0.9
     with pytest.raises(TypeError, match="no parameter 'sigmas'"):
         ProgramKernel(own_cell, sigmas=1.0)

@@ -300,7 +300,7 @@ def test_mistakes_are_named():
         sensitivity(RNTK(), np.ones((2, 3, 2)), np.ones((2, 3, 1)))
     with pytest.raises(ValueError, match="pairs must be a whole number of at least 1"):
         sensitivity(RNTK(), X, pairs=0)
-    with pytest.raises(ValueError, match="RNTK or NTK"):
+    with pytest.raises(ValueError, match="RNTK, NTK or ProgramKernel"):
         sensitivity("relu", X)
     with pytest.raises(KernelOverflowError, match="normalize=True"):
         sensitivity(RNTK(sigma_w=10.0), np.ones((2, 2000)))
