@@ -186,8 +186,8 @@ def test_sequences_may_be_of_any_size(size):
     X = np.random.default_rng(0).standard_normal((12, 10))
     X[::2] += np.linspace(0.0, 2.0, 10)
     X = ZNormalize().fit_transform(X)  # no view shows size then
-    model = RNTKClassifier().fit(X, np.arange(12) % 2)
-    found, wanted = explain(model, X[0] * size), explain(model, X[0])
+    model = RNTKClassifier().fit(X[:10], np.arange(10) % 2)
+    found, wanted = explain(model, X[10] * size), explain(model, X[10])
     assert np.isfinite(found.gradient).all()
     np.testing.assert_allclose(found.weight, wanted.weight, atol=0.02)
 
