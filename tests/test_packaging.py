@@ -32,7 +32,7 @@ def test_every_dependency_has_one_lowest_version():
 
 def test_constraints_are_those_of_the_library_and_of_the_extras_asked_for():
     assert {line.partition("==")[0] for line in lowest.constraints(["distributed"])} == {
-        *("numpy", "scipy", "scikit-learn", "numba", "rich", "typer"),
+        *("numpy", "scipy", "scikit-learn", "numba", "joblib", "rich", "typer"),
         *("zarr", "dask"),
     }
 
