@@ -7,6 +7,7 @@ import datetime
 import numpy as np
 import pytest
 
+import rntk
 from rntk.errors import SequenceError
 from rntk.sequences import SequenceBatch, as_batch
 
@@ -121,8 +122,6 @@ def test_hostile_frames_are_refused(X):
 
 
 def test_hostile_frames_are_read():
-    columns = pd.MultiIndex.from_product([["a", "b"], [0, 1]])
-    assert as_batch(pd.DataFrame(np.ones((3, 4)), columns=columns)).shape == (3, 4, 1)
     assert as_batch(pd.DataFrame([[1.0, 2.0]], columns=["a", "a"])).shape == (1, 2, 1)
     assert as_batch(pd.DataFrame({"a": pd.array([1, 2], dtype="Int8"), "b": [True, False]})).shape == (2, 2, 1)
     assert as_batch(pd.DataFrame({"a": pd.arrays.SparseArray([1.0, 0.0]), "b": [1.5, 2.0]})).shape == (2, 2, 1)
@@ -223,3 +222,15 @@ def test_what_is_no_frame():
 def test_gaps_of_long_frames_are_filled_when_said():
     X = pd.DataFrame({"id": [1, 1, 1], "t": [0, 1, 2], "v": [1.0, None, 3.0]})
     assert SequenceBatch.from_long(X, id="id", time="t", missing="interpolate").values.ravel().tolist() == [1, 2, 3]
+
+
+def test_columns_of_several_levels_are_asked_about():
+    columns = pd.MultiIndex.from_product([["a", "b"], range(3)])
+    df = pd.DataFrame(np.arange(12.0).reshape(2, 6), columns=columns)
+    with pytest.raises(SequenceError, match="several levels") as caught:
+        as_batch(df)
+    line = next(line for line in str(caught.value).splitlines() if "transpose" in line)
+    read = eval(line.partition(": ")[2], {"rntk": rntk, "X": df})
+    assert read.lengths.tolist() == [3, 3]
+    np.testing.assert_array_equal(read[0], df.loc[0].to_numpy().reshape(2, 3).T)
+    assert as_batch(df, layout="time-first").max_length == 6

@@ -111,6 +111,14 @@ def file_doubts(report: ProblemReport, frame: Frame, name: str) -> None:
         report.add("layout", f"{name} is a frame with a row for each date, and a row is read as a sequence")
         report.advise(f"if {name} is one sequence, a row a step: rntk.as_batch([{name}])")
         return report.advise(say)
+    if frame.names and all(isinstance(each, tuple) for each in frame.names):
+        report.add("layout", f"{name} is a frame whose columns have several levels, and a column is read as a step")
+        channels = len({each[0] for each in frame.names})
+        report.advise(
+            f"if the first level is the channel, the second the step: rntk.as_batch({name}.to_numpy()"
+            f".reshape(len({name}), {channels}, -1).transpose(0, 2, 1))"
+        )
+        return report.advise(say)
     ids, times, labels = _meanings(frame)
     doubtful = sorted({*ids, *times, *labels})
     if not doubtful:
