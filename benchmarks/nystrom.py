@@ -14,12 +14,7 @@ load is in the record.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -27,12 +22,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from gram import machine
+from parts import run_parts
 from rntk import RNTK, ConjugateGradients, NystromFeatures, RNTKRidgeClassifier
 from rntk.sequences import SequenceBatch
 
@@ -153,58 +146,16 @@ def on_disk(training: int, solved: int, **_: int) -> dict[str, Any]:
 PARTS = {"large": large, "exact": exact, "agreement": agreement, "streamed": streamed, "on_disk": on_disk}
 
 
-def measured(part: str, sizes: dict[str, int]) -> dict[str, Any]:
-    """The result of one part, from a process of its own: memory is not given back, so peaks would mix."""
-    command = [sys.executable, __file__, "--part", part, "--sizes", json.dumps(sizes)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
-    parser.add_argument("--out", type=Path, help="write the record as JSON")
-    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--sizes", type=json.loads, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.part:
-        print(json.dumps(PARTS[arguments.part](**arguments.sizes)))
-        return
-    console, sizes = Console(), QUICK if arguments.quick else FULL
-    loads = [os.getloadavg()[0]]
-    results = {part: measured(part, sizes) for part in PARTS}
-    loads.append(os.getloadavg()[0])
-    points = 100 * abs(results["exact"]["exact"]["accuracy"] - results["exact"]["approximate"]["accuracy"])
-    large_ = results["large"]
-    reached = {
+def found(results: dict[str, Any]) -> dict[str, float]:
+    """What the aims are for."""
+    large_, compared = results["large"], results["exact"]
+    return {
         "seconds": large_["fit_seconds"] + large_["predict_seconds"],
         "gigabytes": large_["gigabytes"],
-        "points": points,
+        "points": 100 * abs(compared["exact"]["accuracy"] - compared["approximate"]["accuracy"]),
         "difference": results["agreement"]["difference"],
     }
-    here = machine() | {"load_before": loads[0], "load_after": loads[1]}
-    table = Table("what", "found", "aim", "reached")
-    for name, aim in AIMS.items():
-        table.add_row(
-            name, f"{reached[name]:.3g}", f"<= {aim:g}", "yes" if reached[name] <= aim else "[red]missed[/red]"
-        )
-    console.print(here)
-    console.print(results)
-    console.print(table)
-    if arguments.out:
-        record = {
-            "machine": here,
-            "quick": arguments.quick,
-            "sizes": sizes,
-            "aims": AIMS,
-            "found": reached,
-            "reached": {name: bool(reached[name] <= aim) for name, aim in AIMS.items()},
-            "results": results,
-        }
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
-        console.print(f"record: {arguments.out}")
 
 
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, PARTS, QUICK, FULL, AIMS, found)

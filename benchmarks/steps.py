@@ -13,32 +13,32 @@ a missed one is printed as missed.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import resource
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from gram import machine
 from nystrom import LONGEST, sequences
+from parts import run_parts
 from rntk import RNTK, RNTKRidgeClassifier, StepFeatures
 
+#: Steps of a landmark's history.
+HISTORY = 16
 RIDGES = np.logspace(-4, 2, 7)
 #: Seconds of fit for 10 000 and for 100 000 sequences on two cores; milliseconds of the processor for one prediction.
 AIMS = {"ten_thousand": 120.0, "hundred_thousand": 1200.0, "milliseconds": 10.0}
-FULL = {"ten_thousand": 10_000, "hundred_thousand": 100_000, "new": 5_000, "exact": 1_000, "landmarks": 512}
-QUICK = {"ten_thousand": 500, "hundred_thousand": 2_000, "new": 200, "exact": 100, "landmarks": 64}
-HISTORY = 16
+FULL = {
+    "ten_thousand": 10_000,
+    "hundred_thousand": 100_000,
+    "new": 5_000,
+    "exact": 1_000,
+    "landmarks": 512,
+    "history": HISTORY,
+}
+QUICK = {"ten_thousand": 500, "hundred_thousand": 2_000, "new": 200, "exact": 100, "landmarks": 64, "history": HISTORY}
 #: Predictions of one sequence that are averaged.
 REPEATS = 50
 
@@ -102,53 +102,14 @@ def exact(exact: int, new: int, landmarks: int, **_: int) -> dict[str, Any]:
 PARTS = {"ten_thousand": ten_thousand, "hundred_thousand": hundred_thousand, "exact": exact}
 
 
-def measured(part: str, sizes: dict[str, int]) -> dict[str, Any]:
-    """The result of one part, from a process of its own: memory is not given back, so peaks would mix."""
-    command = [sys.executable, __file__, "--part", part, "--sizes", json.dumps(sizes)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
-    parser.add_argument("--out", type=Path, help="write the record as JSON")
-    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--sizes", type=json.loads, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.part:
-        print(json.dumps(PARTS[arguments.part](**arguments.sizes)))
-        return
-    console, sizes = Console(), QUICK if arguments.quick else FULL
-    loads = [os.getloadavg()[0]]
-    results = {part: measured(part, sizes) for part in PARTS}
-    loads.append(os.getloadavg()[0])
-    found = {
+def found(results: dict[str, Any]) -> dict[str, float]:
+    """What the aims are for."""
+    return {
         "ten_thousand": results["ten_thousand"]["seconds"],
         "hundred_thousand": results["hundred_thousand"]["seconds"],
         "milliseconds": max(results[part]["milliseconds"] for part in ("ten_thousand", "hundred_thousand")),
     }
-    here = machine() | {"load_before": loads[0], "load_after": loads[1]}
-    table = Table("what", "found", "aim", "reached")
-    for name, aim in AIMS.items():
-        table.add_row(name, f"{found[name]:.3g}", f"<= {aim:g}", "yes" if found[name] <= aim else "[red]missed[/red]")
-    console.print(here)
-    console.print(results)
-    console.print(table)
-    if arguments.out:
-        record = {
-            "machine": here,
-            "quick": arguments.quick,
-            "sizes": sizes | {"history": HISTORY},
-            "aims": AIMS,
-            "found": found,
-            "reached": {name: bool(found[name] <= aim) for name, aim in AIMS.items()},
-            "results": results,
-        }
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
-        console.print(f"record: {arguments.out}")
 
 
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, PARTS, QUICK, FULL, AIMS, found)
